@@ -1,0 +1,59 @@
+"""Chip numbers. They live here only, each with its source.
+
+Sources: [guide] CUDA C++ Programming Guide, compute capability 9.0 tables; [ptxas] limits that ptxas
+13.0 enforces; [attr] cuDeviceGetAttribute on the device; [sheet] vendor data sheet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+# Limits shared by every compute capability 9.0 part.
+SMEM_PER_SM_BYTES = 233_472  # 228 KB [guide, attr]
+SMEM_PER_CTA_BYTES = 232_448  # 227 KB [ptxas: one byte more is an error; attr opt-in limit]
+SMEM_DEFAULT_BYTES = 49_152  # without the opt-in attribute [guide]
+SMEM_RESERVED_BYTES = 1_024  # per CTA, at the bottom of the shared window [attr]
+REGISTERS_PER_SM = 65_536  # [guide]
+REGISTERS_PER_THREAD = 255  # [guide]
+REGISTER_ALLOCATION_PER_WARP = 256  # allocation granularity, so 8 registers a thread [guide]
+WARP_THREADS = 32
+WARPGROUP_THREADS = 128  # PTX ISA 9.7.16: four contiguous warps
+THREADS_PER_CTA = 1_024  # [guide]
+THREADS_PER_SM = 2_048  # [guide]
+CTAS_PER_SM = 32  # [guide]
+NAMED_BARRIERS = 16  # PTX ISA 9.7.13.1
+CLUSTER_PORTABLE = 8  # [guide]
+CLUSTER_MAX = 16  # with the non-portable attribute [guide]
+GRID_X_MAX = 2**31 - 1  # [guide]
+GRID_YZ_MAX = 65_535  # [guide]
+SETMAXNREG_MIN, SETMAXNREG_MAX, SETMAXNREG_STEP = 24, 256, 8  # PTX ISA 9.7.19.5
+TENSOR_MAP_BYTES = 128
+TENSOR_MAP_BOX_MAX = 256  # per axis [attr: driver refuses 257]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chip:
+    """One product: what the calculators need beyond the limits above."""
+
+    name: str
+    title: str
+    sms: int
+    clock_hz: float  # the clock of the data sheet's peak rates
+    hbm_bytes_per_s: float
+    l2_bytes: int
+    f16_flop_per_clk_sm: int  # dense, f16/bf16 with f32 accumulation
+
+
+CHIPS: Mapping[str, Chip] = MappingProxyType(
+    {
+        chip.name: chip
+        for chip in (
+            Chip(name="h100_sxm", title="NVIDIA H100 SXM", sms=132, clock_hz=1.83e9,
+                 hbm_bytes_per_s=3.35e12, l2_bytes=50 * 2**20, f16_flop_per_clk_sm=4096),  # [sheet]
+            Chip(name="h200", title="NVIDIA H200", sms=132, clock_hz=1.83e9,
+                 hbm_bytes_per_s=4.8e12, l2_bytes=60 * 2**20, f16_flop_per_clk_sm=4096),  # [sheet, attr]
+        )
+    }
+)  # fmt: skip
