@@ -1,0 +1,256 @@
+"""PTX text -> cubin, by ptxas, cached by content.
+
+    assemble(ptx) -> Cubin            raises AssembleError when ptxas refuses
+    require_clean(cubin) -> Cubin     raises AdvisoryError when ptxas gave something up
+
+The two are separate so that a caller can look at a cubin that is not clean. Two runs of the same ptxas
+on the same text give the same bytes: the file name and folder do not enter the cubin.
+"""
+
+from __future__ import annotations
+
+import base64
+import builtins
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from ptxgen import env
+from ptxgen.errors import AdvisoryError, AssembleError
+from ptxgen.toolchain import discover
+from ptxgen.toolchain.cache import Store, content_key
+from ptxgen.toolchain.diagnostics import AssemblyReport, Diagnostic, annotate, parse_log
+from ptxgen.toolchain.discover import Tool
+
+Locate: TypeAlias = Callable[[int], str | None]
+
+DEFAULT_TARGET = "sm_90a"
+# -v reports resources. -lineinfo adds a PTX line to every instruction and changes none of them.
+BASE_OPTIONS = ("-v", "-lineinfo")
+TIMEOUT_S = 300.0
+_FORMAT = "1"  # of the cached record; raise it when the record changes
+_INPUT, _OUTPUT = "kernel.ptx", "kernel.cubin"
+
+
+class AdvisoryWarning(UserWarning):
+    """ptxas gave something up, and PTXGEN_ADVISORIES=warn asked to go on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cubin:
+    """A cubin and where it came from. `key` is its name in the cache.
+
+    `options` are all of ptxas's options but the file names; `log` is its raw output, `report` the same
+    as data.
+    """
+
+    bytes: builtins.bytes
+    sha256: str
+    key: str
+    ptxas: str  # "13.5.37"
+    target: str
+    options: tuple[str, ...]
+    log: str
+    report: AssemblyReport
+
+    def to_dict(self) -> dict[str, object]:
+        """For JSON: everything but the bytes."""
+        return {
+            "bytes": len(self.bytes),
+            "sha256": self.sha256,
+            "key": self.key,
+            "ptxas": self.ptxas,
+            "target": self.target,
+            "options": list(self.options),
+            "report": self.report.to_dict(),
+        }
+
+    def __str__(self) -> str:
+        head = f"cubin {self.sha256[:12]}  {len(self.bytes):,} B  ptxas {self.ptxas}  {self.target}"
+        return f"{head}\n{self.report}"
+
+
+def assemble(
+    ptx: str,
+    *,
+    target: str = DEFAULT_TARGET,
+    ptxas: Tool | None = None,
+    options: Sequence[str] = (),
+    locate: Locate | None = None,
+    store: Store | None = None,
+    timeout_s: float = TIMEOUT_S,
+) -> Cubin:
+    """Assemble PTX for one chip, or take the cubin from the cache.
+
+    Args:
+        ptx: a whole module.
+        target: ptxas's -arch. Code with wgmma or setmaxnreg needs "sm_90a".
+        ptxas: the assembler; `discover.ptxas()` when None.
+        options: further options of ptxas, e.g. ("-O1",).
+        locate: PTX line (from 1) -> text that names its template line, for messages.
+        store: the cache; the shared one under PTXGEN_CACHE_DIR when None.
+        timeout_s: seconds after which ptxas is stopped.
+
+    Raises:
+        ToolMissing: there is no ptxas.
+        AssembleError: ptxas refused the PTX (each refusal with its PTX and template line), crashed,
+            or did not end in time.
+    """
+    tool = ptxas or discover.ptxas()
+    flags = (*BASE_OPTIONS, f"-arch={target}", *options)
+    store = store or shared_store()
+    key = cubin_key(ptx, tool, flags)
+    cached = store.get(key)
+    record = _decode(cached) if cached is not None else None
+    if record is None:
+        record = _run(ptx, tool, flags, timeout_s, locate)
+        store.put(key, _encode(*record))
+    data, log = record
+    return Cubin(
+        bytes=data,
+        sha256=hashlib.sha256(data).hexdigest(),
+        key=key,
+        ptxas=tool.version_text,
+        target=target,
+        options=flags,
+        log=log,
+        report=annotate(parse_log(log), ptx, locate),
+    )
+
+
+def cubin_key(ptx: str, tool: Tool, flags: Sequence[str]) -> str:
+    """The cache key: everything that the cubin depends on."""
+    return content_key(
+        [
+            ("format", _FORMAT),
+            ("ptx", ptx),
+            ("ptxas", f"{tool.version_text} {tool.build}"),
+            *(("flag", flag) for flag in flags),
+        ]
+    )
+
+
+def require_clean(cubin: Cubin) -> Cubin:
+    """The cubin itself if ptxas gave nothing up: no advisory, no spill, no stack frame.
+
+    Otherwise raises AdvisoryError with every loss and its cure, or warns with AdvisoryWarning where
+    PTXGEN_ADVISORIES=warn.
+    """
+    losses = cubin.report.losses
+    if not losses:
+        return cubin
+    text = "\n".join(
+        [
+            f"ptxas {cubin.ptxas} made a cubin, but gave something up ({len(losses)}):",
+            *(f"  {line}" for loss in losses for line in loss.splitlines()),
+        ]
+    )
+    if env.ADVISORIES.get() == "error":
+        cure = f"Set {env.ADVISORIES.name}=warn to go on with this cubin."
+        raise AdvisoryError(f"{text}\n{cure}", log=cubin.log)
+    warnings.warn(text, AdvisoryWarning, stacklevel=2)
+    return cubin
+
+
+_stores: dict[Path, Store] = {}
+_stores_lock = threading.Lock()
+
+
+def shared_store() -> Store:
+    """The cache under PTXGEN_CACHE_DIR, one object a folder so that its memory is shared."""
+    root = env.CACHE_DIR.get() / "cubin"
+    with _stores_lock:
+        return _stores.setdefault(root, Store(root))
+
+
+def _encode(data: bytes, log: str) -> bytes:
+    return json.dumps({"log": log, "cubin": base64.b64encode(data).decode()}).encode()
+
+
+def _decode(payload: bytes) -> tuple[bytes, str] | None:
+    """None for a record that this version did not write: a miss, like a damaged entry."""
+    try:
+        record = json.loads(payload)
+        return base64.b64decode(record["cubin"], validate=True), str(record["log"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _run(
+    ptx: str, tool: Tool, flags: Sequence[str], timeout_s: float, locate: Locate | None
+) -> tuple[bytes, str]:
+    """Run ptxas in a folder of its own: (cubin, log)."""
+    with tempfile.TemporaryDirectory(prefix="ptxgen-") as folder:
+        (Path(folder) / _INPUT).write_text(ptx, encoding="utf-8")
+        exit_code, log = _communicate(
+            [str(tool.path), *flags, _INPUT, "-o", _OUTPUT], folder, timeout_s, tool
+        )
+        output = Path(folder) / _OUTPUT
+        data = output.read_bytes() if exit_code == 0 and output.is_file() else b""
+    if not data:
+        raise _refusal(ptx, tool, flags, exit_code, log, locate)
+    return data, log
+
+
+def _communicate(command: list[str], folder: str, timeout_s: float, tool: Tool) -> tuple[int, str]:
+    """Exit code and output (stdout, then stderr). Stops the whole process group at the time limit."""
+    # Its own process group: ptxas on PATH may be a wrapper script, whose child must end with it.
+    try:
+        process = subprocess.Popen(
+            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
+        )  # fmt: skip
+    except OSError as error:
+        raise AssembleError(f"{tool} cannot be started: {error}") from error
+    try:
+        out, err = process.communicate(timeout=timeout_s)
+    except BaseException as error:  # also an interrupt: leave no ptxas behind
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        if isinstance(error, subprocess.TimeoutExpired):
+            raise AssembleError(
+                f"{tool} did not end within {timeout_s:g} s and was stopped.\n"
+                f"Cure: unroll less, use a smaller tile, or pass a larger timeout_s."
+            ) from None
+        raise
+    return process.returncode, out + err
+
+
+def _refusal(
+    ptx: str,
+    tool: Tool,
+    flags: Sequence[str],
+    exit_code: int,
+    log: str,
+    locate: Locate | None,
+) -> AssembleError:
+    """The error for PTX that gave no cubin: each refusal with its lines, or what else happened."""
+    errors = annotate(parse_log(log), ptx, locate).errors
+    said = [e for e in errors if e.text != "Ptx assembly aborted due to errors"]
+    if exit_code < 0:
+        head = (
+            f"{tool} crashed ({signal.Signals(-exit_code).name}) on {len(ptx):,} characters of PTX"
+        )
+    else:
+        head = f"{tool} refused the PTX (exit {exit_code}, options {' '.join(flags)})"
+    body = [f"  {line}" for e in _first_of_each(said) for line in str(e).splitlines()]
+    if not body:
+        body = [f"  {line}" for line in log.splitlines()[-20:]]
+    return AssembleError("\n".join([head, *body]), log=log)
+
+
+def _first_of_each(errors: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """One of each repeated refusal (`wgmma not supported` on 40 lines is one fact), in line order."""
+    seen: dict[str, Diagnostic] = {}
+    for error in sorted(errors, key=lambda e: e.line or 0):
+        seen.setdefault(error.text, error)
+    return list(seen.values())
