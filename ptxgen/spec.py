@@ -59,13 +59,18 @@ class TensorMapParam:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointerParam:
-    """A 64-bit pointer parameter to the first element of `arg` (a launch argument or a workspace)."""
+    """A 64-bit pointer parameter to the first element of `arg`.
+
+    `arg` is a launch argument or, with `workspace`, scratch memory that the plan asks for by this
+    name and the runtime owns.
+    """
 
     name: str
     arg: str
     dtype: str
     access: Access = "read"
     align: int = 16
+    workspace: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,10 +97,13 @@ class KernelSpec:
     ptx_version: tuple[int, int] = (8, 0)
 
     def arguments(self) -> tuple[str, ...]:
-        """Array arguments in the order of their first parameter."""
+        """Array arguments in the order of their first parameter; workspaces are not among them."""
         return tuple(
             dict.fromkeys(
-                p.arg for p in self.params if isinstance(p, (TensorMapParam, PointerParam))
+                p.arg
+                for p in self.params
+                if isinstance(p, TensorMapParam)
+                or (isinstance(p, PointerParam) and not p.workspace)
             )
         )
 
