@@ -183,8 +183,8 @@ def _strides(s: _Subject) -> Iterator[Violation]:
             yield Violation(
                 field=s.at("strides", axis),
                 got=f"{stride:,} B",
-                rule=f"the {_pitch_word(s, axis)} ({_elements(s, stride)} of {s.spec.dtype}) must be "
-                f"a multiple of {unit} B",
+                rule=f"the {_pitch_word(s, axis)} of {_elements(s, stride)} must be a multiple "
+                f"of {unit} B",
                 why="the copy engine finds rows in 16-byte units",
                 fix=_next_pitch(s, axis, _up(stride, unit)),
             )

@@ -1,0 +1,273 @@
+"""Registers: what a kernel starts with, and how setmaxnreg moves them between roles.
+
+A CTA owns a pool of `entry * threads` registers. A role that needs few gives some back (dec), a
+role that needs many takes them (inc) and *blocks until they are there*: a split that asks for more
+than the pool holds never returns, and ptxas does not check it. PTX ISA 9.7.19.5 (setmaxnreg).
+
+ptxas chooses the entry count from `.reqntid` and `.minnctapersm`; without both it ignores
+setmaxnreg:
+
+    cap   = 65,536 / (threads rounded up to a warpgroup) / min CTAs, rounded down to 8, at most 255
+    entry = min(cap, the smallest inc immediate)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from ptxgen.errors import ConfigError, Violation
+from ptxgen.isa.arch import (
+    REGISTERS_PER_SM,
+    REGISTERS_PER_THREAD,
+    SETMAXNREG_MAX,
+    SETMAXNREG_MIN,
+    SETMAXNREG_STEP,
+    THREADS_PER_CTA,
+    WARPGROUP_THREADS,
+)
+
+Change: TypeAlias = Literal["dec", "inc"]
+
+# What one role keeps besides its accumulators: ptxas 13.0 refuses (C7602) an m64n256 f32 wgmma, 128
+# accumulators, below 154 registers.
+WGMMA_OVERHEAD_REGISTERS = 26
+PRODUCER_REGISTERS = 40  # an elected lane that issues TMA fits; tried first by `split`
+CONSUMER_REGISTERS_MAX = 240  # above, a single consumer would only take what it cannot use
+
+
+def _down(value: int) -> int:
+    return value // SETMAXNREG_STEP * SETMAXNREG_STEP
+
+
+def _up(value: int, unit: int) -> int:
+    return -(-value // unit) * unit
+
+
+def entry_registers(threads: int, min_ctas: int = 1, smallest_inc: int | None = None) -> int:
+    """Registers per thread that ptxas gives a kernel with setmaxnreg.
+
+    256 threads -> 255, 384 -> 168, 512 -> 128, 640 -> 96, 768 -> 80, 1024 -> 64; 256 threads with
+    two CTAs an SM -> 128. `smallest_inc` is the least setmaxnreg.inc immediate, if there is any.
+    Raises ConfigError where `threads` or `min_ctas` are out of range.
+    """
+    if not 1 <= threads <= THREADS_PER_CTA or min_ctas < 1:
+        raise ConfigError(
+            "no entry register count",
+            [
+                Violation(
+                    field="threads",
+                    got=f"{threads} (min_ctas={min_ctas})",
+                    rule=f"must be 1..{THREADS_PER_CTA} threads and at least one CTA an SM",
+                )
+            ],
+        )
+    cap = _down(REGISTERS_PER_SM // (_up(threads, WARPGROUP_THREADS) * min_ctas))
+    counts = [cap, REGISTERS_PER_THREAD]
+    return min(counts if smallest_inc is None else [*counts, smallest_inc])
+
+
+def accumulator_registers(rows: int, n: int, bits: int = 32) -> int:
+    """Registers per thread that hold a [rows, n] accumulator of one warpgroup.
+
+    `bits` is 32 for f32 and s32, 16 for f16 (two elements a register). 64 x 256 f32 -> 128.
+    """
+    return _up(rows * n * bits // 32, WARPGROUP_THREADS) // WARPGROUP_THREADS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Role:
+    """A group of warpgroups that execute the same setmaxnreg.
+
+    `registers` is the count per thread afterwards. `accumulators` of them hold wgmma results.
+    """
+
+    name: str
+    warpgroups: int
+    registers: int
+    change: Change
+    accumulators: int = 0
+
+    @property
+    def threads(self) -> int:
+        return self.warpgroups * WARPGROUP_THREADS
+
+    @property
+    def total(self) -> int:
+        """Registers of all threads of the role."""
+        return self.threads * self.registers
+
+    @property
+    def instruction(self) -> str:
+        """The PTX that makes the change."""
+        return f"setmaxnreg.{self.change}.sync.aligned.u32 {self.registers};"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterPool:
+    """The register split of one CTA, itemised. `str()` prints the table."""
+
+    roles: tuple[Role, ...]
+    min_ctas: int = 1
+
+    @property
+    def threads(self) -> int:
+        return sum(role.threads for role in self.roles)
+
+    @property
+    def entry(self) -> int:
+        """Registers per thread at entry, as ptxas will choose them."""
+        incs = [role.registers for role in self.roles if role.change == "inc"]
+        return entry_registers(self.threads, self.min_ctas, min(incs, default=None))
+
+    @property
+    def supply(self) -> int:
+        """Registers that the CTA owns: the entry count, as allocated, x threads."""
+        return _up(self.entry, SETMAXNREG_STEP) * self.threads
+
+    @property
+    def demand(self) -> int:
+        """Registers that all roles hold after their setmaxnreg."""
+        return sum(role.total for role in self.roles)
+
+    @property
+    def equation(self) -> str:
+        """`128 x 40 + 256 x 232 = 64,512 of 384 x 168 = 64,512`."""
+        terms = " + ".join(f"{r.threads} x {r.registers}" for r in self.roles)
+        per_thread = _up(self.entry, SETMAXNREG_STEP)
+        return f"{terms} = {self.demand:,} of {self.threads} x {per_thread} = {self.supply:,}"
+
+    def violations(self) -> tuple[Violation, ...]:
+        """Every broken rule: value range and step, direction, accumulators, and the pool itself."""
+        broken = [v for role in self.roles for v in _value_violations(role)]
+        if broken:
+            return tuple(broken)
+        entry = self.entry
+        broken += [v for role in self.roles for v in _role_violations(role, entry)]
+        if self.demand > self.supply:
+            worst = max(self.roles, key=lambda role: role.total)
+            spare = self.supply - (self.demand - worst.total)
+            broken.append(
+                Violation(
+                    field=f"{worst.name}_registers",
+                    got=str(worst.registers),
+                    rule="the roles must not hold more registers than the CTA owns",
+                    why=f"{self.equation}: setmaxnreg.inc would wait for ever",
+                    fix=f"use {worst.name}_registers<={max(_down(spare // worst.threads), 0)}",
+                )
+            )
+        return tuple(broken)
+
+    def notes(self) -> tuple[str, ...]:
+        """Warnings: registers that nobody uses.
+
+        A sum below the pool has been reported to hang as well, and no vendor ships one; it is not
+        known to be safe.
+        """
+        if self.demand < self.supply:
+            return (f"{self.supply - self.demand:,} registers are left unused: {self.equation}",)
+        return ()
+
+    def __str__(self) -> str:
+        lines = [f"{'role':12} {'threads':>7} {'registers':>9} {'total':>7}"]
+        lines += [
+            f"{r.name:12} {r.threads:>7} {r.registers:>9} {r.total:>7,}  {r.instruction}"
+            + (f"  {r.accumulators} accumulators" if r.accumulators else "")
+            for r in self.roles
+        ]
+        lines.append(f"{'entry':12} {self.threads:>7} {self.entry:>9} {self.supply:>7,}")
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes())])
+
+
+def _value_violations(role: Role) -> Iterator[Violation]:
+    regs = role.registers
+    if regs % SETMAXNREG_STEP or not SETMAXNREG_MIN <= regs <= SETMAXNREG_MAX:
+        nearest = min(max(_up(regs, SETMAXNREG_STEP), SETMAXNREG_MIN), SETMAXNREG_MAX)
+        yield Violation(
+            field=f"{role.name}_registers",
+            got=str(regs),
+            rule=f"must be a multiple of {SETMAXNREG_STEP} in {SETMAXNREG_MIN}..{SETMAXNREG_MAX}",
+            why="setmaxnreg takes no other immediate",
+            fix=f"use {nearest}",
+        )
+    if role.warpgroups < 1:
+        yield Violation(
+            field=f"{role.name}_warpgroups",
+            got=str(role.warpgroups),
+            rule="must be at least 1",
+            why="all four warps of a warpgroup execute one setmaxnreg",
+        )
+
+
+def _role_violations(role: Role, entry: int) -> Iterator[Violation]:
+    # inc never falls below the entry count: ptxas lowers the entry to the smallest inc.
+    if role.change == "dec" and role.registers > entry:
+        yield Violation(
+            field=f"{role.name}_registers",
+            got=str(role.registers),
+            rule=f"setmaxnreg.dec must not exceed the entry count, {entry}",
+            why="ptxas stops with C7406",
+            fix=f"use {role.name}_registers<={_down(entry)}",
+        )
+    needed = role.accumulators + WGMMA_OVERHEAD_REGISTERS
+    if role.accumulators and role.registers < needed:
+        yield Violation(
+            field=f"{role.name}_registers",
+            got=str(role.registers),
+            rule=f"must be at least {_up(needed, SETMAXNREG_STEP)} "
+            f"with {role.accumulators} accumulators",
+            why=f"{role.accumulators} + {WGMMA_OVERHEAD_REGISTERS} for addresses and descriptors; "
+            "less would spill or serialise wgmma",
+            fix="use a smaller tile a warpgroup, or more consumer warpgroups",
+        )
+
+
+def split(consumers: int, *, producers: int = 1, min_ctas: int = 1) -> tuple[int, int]:
+    """(producer, consumer) registers per thread for a producer/consumer CTA, in warpgroups.
+
+    The first producer count from 40 downwards (then upwards) that uses the pool exactly:
+    1 consumer -> (40, 240), 2 -> (40, 232), 3 -> (32, 160), 4 -> (32, 112). One consumer is capped
+    at 240, which leaves registers unused.
+    """
+    groups = producers + consumers
+    entry = entry_registers(groups * WARPGROUP_THREADS, min_ctas)
+    supply = _up(entry, SETMAXNREG_STEP) * groups
+    for producer in _producer_candidates(_down(entry)):
+        rest = supply - producers * producer
+        if rest >= consumers * CONSUMER_REGISTERS_MAX:
+            return producer, CONSUMER_REGISTERS_MAX
+        if rest % (consumers * SETMAXNREG_STEP) == 0:
+            return producer, rest // consumers
+    raise AssertionError("an even split of the pool is always exact")
+
+
+def _producer_candidates(entry: int) -> Sequence[int]:
+    down = range(min(PRODUCER_REGISTERS, entry), SETMAXNREG_MIN - 1, -SETMAXNREG_STEP)
+    upwards = range(PRODUCER_REGISTERS + SETMAXNREG_STEP, entry + 1, SETMAXNREG_STEP)
+    return (*down, *upwards)
+
+
+def producer_consumer(
+    *,
+    consumers: int,
+    producer_registers: int,
+    consumer_registers: int,
+    producers: int = 1,
+    accumulators: int = 0,
+    min_ctas: int = 1,
+) -> RegisterPool:
+    """The pool of the usual two roles; the counts of warpgroups are `producers` and `consumers`."""
+    return RegisterPool(
+        roles=(
+            Role(name="producer", warpgroups=producers, registers=producer_registers, change="dec"),
+            Role(
+                name="consumer",
+                warpgroups=consumers,
+                registers=consumer_registers,
+                change="inc",
+                accumulators=accumulators,
+            ),
+        ),
+        min_ctas=min_ctas,
+    )
