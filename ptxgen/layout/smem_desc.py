@@ -17,18 +17,14 @@ PTX ISA 9.7.15.5.1: "Shared memory matrix layout", "Strides", "Matrix descriptor
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, overload
-
-import numpy as np
-import numpy.typing as npt
+from typing import Literal, TypeAlias
 
 from ptxgen.errors import ConfigError, Violation
 from ptxgen.isa.dtypes import DType
 from ptxgen.isa.dtypes import dtype as dtype_row
-from ptxgen.layout.swizzle import CHUNK_BYTES, SWIZZLES, Swizzle
+from ptxgen.layout.swizzle import CHUNK_BYTES, SWIZZLES, Index, Swizzle
 
 Major: TypeAlias = Literal["k", "mn"]
-_Ints: TypeAlias = npt.NDArray[np.integer[Any]]
 
 ADDRESS_LIMIT = 1 << 18  # the descriptor keeps address bits 4-17
 WGMMA_K_BYTES = 32  # one wgmma consumes 32 bytes of k: k8 tf32, k16 of 16 bits, k32 of 8 bits
@@ -245,15 +241,11 @@ class OperandLayout:
         return -(-self.bytes // self.align) * self.align // CHUNK_BYTES
 
     def _units(self, mn: int, k: int) -> int:
-        return int(self.offset(mn, k)) // CHUNK_BYTES
+        return self.offset(mn, k) // CHUNK_BYTES
 
     # -- elements ----------------------------------------------------------------------------------
 
-    @overload
-    def offset(self, mn: int, k: int) -> int: ...
-    @overload
-    def offset(self, mn: _Ints, k: _Ints) -> _Ints: ...
-    def offset(self, mn: Any, k: Any) -> Any:
+    def offset(self, mn: Index, k: Index) -> Index:
         """Byte offset of element (mn, k) in the tile before the swizzle; ints or arrays."""
         es, row, lbo, sbo = self.dtype.bytes, self.row_elements, self.lbo, self.sbo
         if self.major == "k":
@@ -273,11 +265,7 @@ class OperandLayout:
             + k % CORE_ROWS * self.swizzle.row_bytes
         )
 
-    @overload
-    def address(self, mn: int, k: int, *, start: int = 0) -> int: ...
-    @overload
-    def address(self, mn: _Ints, k: _Ints, *, start: int = 0) -> _Ints: ...
-    def address(self, mn: Any, k: Any, *, start: int = 0) -> Any:
+    def address(self, mn: Index, k: Index, *, start: int = 0) -> Index:
         """Shared byte address of element (mn, k) of a tile at `start`, after the swizzle."""
         return self.swizzle.apply(start + self.offset(mn, k))
 

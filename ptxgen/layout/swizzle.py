@@ -18,12 +18,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, overload
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from ptxgen.errors import ConfigError, Violation
+
+# What index functions of this package take: one int, or an integer array of any shape.
+Index = TypeVar("Index", int, npt.NDArray[np.int64])
 
 CHUNK_BYTES = 16  # what the XOR moves as a unit
 _DESC_LAYOUT = {0: 0, 128: 1, 64: 2, 32: 3}  # wgmma matrix descriptor, bits 62-63
@@ -85,11 +88,7 @@ class Swizzle:
         """The CUtensorMapSwizzle value of cuda.h: none 0, 32B 1, 64B 2, 128B 3."""
         return _MAP_CODE[self.span]
 
-    @overload
-    def apply(self, address: int) -> int: ...
-    @overload
-    def apply(self, address: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.integer[Any]]: ...
-    def apply(self, address: Any) -> Any:
+    def apply(self, address: Index) -> Index:
         """The physical byte address of a logical one (an int, or an integer array of any shape).
 
         An involution: applied twice it gives the address back.
