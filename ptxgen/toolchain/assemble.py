@@ -13,11 +13,7 @@ import base64
 import builtins
 import hashlib
 import json
-import os
-import signal
-import subprocess
 import tempfile
-import threading
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,9 +23,10 @@ from typing import TypeAlias
 from ptxgen import env
 from ptxgen.errors import AdvisoryError, AssembleError
 from ptxgen.toolchain import discover
-from ptxgen.toolchain.cache import Store, content_key
-from ptxgen.toolchain.diagnostics import AssemblyReport, Diagnostic, annotate, parse_log
+from ptxgen.toolchain.cache import Store, content_key, shared_store
+from ptxgen.toolchain.diagnostics import AssemblyReport, annotate, parse_log, render_all
 from ptxgen.toolchain.discover import Tool
+from ptxgen.toolchain.process import Finished, run_tool
 
 Locate: TypeAlias = Callable[[int], str | None]
 
@@ -107,7 +104,7 @@ def assemble(
     """
     tool = ptxas or discover.ptxas()
     flags = (*BASE_OPTIONS, f"-arch={target}", *options)
-    store = store or shared_store()
+    store = store or shared_store("cubin")
     key = cubin_key(ptx, tool, flags)
     cached = store.get(key)
     record = _decode(cached) if cached is not None else None
@@ -161,17 +158,6 @@ def require_clean(cubin: Cubin) -> Cubin:
     return cubin
 
 
-_stores: dict[Path, Store] = {}
-_stores_lock = threading.Lock()
-
-
-def shared_store() -> Store:
-    """The cache under PTXGEN_CACHE_DIR, one object a folder so that its memory is shared."""
-    root = env.CACHE_DIR.get() / "cubin"
-    with _stores_lock:
-        return _stores.setdefault(root, Store(root))
-
-
 def _encode(data: bytes, log: str) -> bytes:
     return json.dumps({"log": log, "cubin": base64.b64encode(data).decode()}).encode()
 
@@ -191,66 +177,31 @@ def _run(
     """Run ptxas in a folder of its own: (cubin, log)."""
     with tempfile.TemporaryDirectory(prefix="ptxgen-") as folder:
         (Path(folder) / _INPUT).write_text(ptx, encoding="utf-8")
-        exit_code, log = _communicate(
-            [str(tool.path), *flags, _INPUT, "-o", _OUTPUT], folder, timeout_s, tool
+        done = run_tool(
+            tool,
+            [*flags, _INPUT, "-o", _OUTPUT],
+            folder=folder,
+            timeout_s=timeout_s,
+            error=AssembleError,
+            timeout_cure="unroll less, use a smaller tile, or pass a larger timeout_s",
         )
         output = Path(folder) / _OUTPUT
-        data = output.read_bytes() if exit_code == 0 and output.is_file() else b""
+        data = output.read_bytes() if done.exit_code == 0 and output.is_file() else b""
     if not data:
-        raise _refusal(ptx, tool, flags, exit_code, log, locate)
-    return data, log
-
-
-def _communicate(command: list[str], folder: str, timeout_s: float, tool: Tool) -> tuple[int, str]:
-    """Exit code and output (stdout, then stderr). Stops the whole process group at the time limit."""
-    # Its own process group: ptxas on PATH may be a wrapper script, whose child must end with it.
-    try:
-        process = subprocess.Popen(
-            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
-        )  # fmt: skip
-    except OSError as error:
-        raise AssembleError(f"{tool} cannot be started: {error}") from error
-    try:
-        out, err = process.communicate(timeout=timeout_s)
-    except BaseException as error:  # also an interrupt: leave no ptxas behind
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        if isinstance(error, subprocess.TimeoutExpired):
-            raise AssembleError(
-                f"{tool} did not end within {timeout_s:g} s and was stopped.\n"
-                f"Cure: unroll less, use a smaller tile, or pass a larger timeout_s."
-            ) from None
-        raise
-    return process.returncode, out + err
+        raise _refusal(ptx, tool, flags, done, locate)
+    return data, done.stdout + done.stderr
 
 
 def _refusal(
-    ptx: str,
-    tool: Tool,
-    flags: Sequence[str],
-    exit_code: int,
-    log: str,
-    locate: Locate | None,
+    ptx: str, tool: Tool, flags: Sequence[str], done: Finished, locate: Locate | None
 ) -> AssembleError:
     """The error for PTX that gave no cubin: each refusal with its lines, or what else happened."""
-    errors = annotate(parse_log(log), ptx, locate).errors
-    said = [e for e in errors if e.text != "Ptx assembly aborted due to errors"]
-    if exit_code < 0:
-        head = (
-            f"{tool} crashed ({signal.Signals(-exit_code).name}) on {len(ptx):,} characters of PTX"
-        )
+    log = done.stdout + done.stderr
+    if done.signal_name:
+        head = f"{tool} crashed ({done.signal_name}) on {len(ptx):,} characters of PTX"
     else:
-        head = f"{tool} refused the PTX (exit {exit_code}, options {' '.join(flags)})"
-    body = [f"  {line}" for e in _first_of_each(said) for line in str(e).splitlines()]
-    if not body:
-        body = [f"  {line}" for line in log.splitlines()[-20:]]
-    return AssembleError("\n".join([head, *body]), log=log)
-
-
-def _first_of_each(errors: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """One of each repeated refusal (`wgmma not supported` on 40 lines is one fact), in line order."""
-    seen: dict[str, Diagnostic] = {}
-    for error in sorted(errors, key=lambda e: e.line or 0):
-        seen.setdefault(error.text, error)
-    return list(seen.values())
+        head = f"{tool} refused the PTX (exit {done.exit_code}, options {' '.join(flags)})"
+    body = render_all(annotate(parse_log(log), ptx, locate).errors)
+    if not body:  # nothing that we can read: show the end of what it said
+        body = "\n".join(log.splitlines()[-20:]) or "(it said nothing)"
+    return AssembleError("\n".join([head, *(f"  {x}" for x in body.splitlines())]), log=log)

@@ -22,6 +22,8 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from pathlib import Path
 
+from ptxgen import env
+
 _MAGIC = b"ptxgen-cache-1"
 _TMP_SUFFIX = ".tmp"
 _STALE_TMP_S = 3600.0  # a temporary file older than this belongs to a process that died
@@ -125,6 +127,17 @@ class Store:
             CacheWarning,
             stacklevel=4,
         )
+
+
+_stores: dict[Path, Store] = {}
+_stores_lock = threading.Lock()
+
+
+def shared_store(kind: str) -> Store:
+    """The store `kind` under PTXGEN_CACHE_DIR: one object a folder, so that its memory is shared."""
+    root = env.CACHE_DIR.get() / kind
+    with _stores_lock:
+        return _stores.setdefault(root, Store(root))
 
 
 def _pack(payload: bytes) -> bytes:

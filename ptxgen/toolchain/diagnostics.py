@@ -14,7 +14,7 @@ Resources of every function become `Resources`, everything else that has somethi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -100,11 +100,15 @@ class Diagnostic:
         return not self.is_error and (bool(self.code) or says_so or self.severity == "warning")
 
     def __str__(self) -> str:
+        return self.render()
+
+    def render(self, *, advise: bool = True) -> str:
+        """The remark, its lines and, if asked for, what it means and what to do."""
         where = f"PTX line {self.line}: " if self.line is not None else ""
         code = f"({self.code}) " if self.code else ""
-        advice = self.advice
+        advice = self.advice if advise else None
         rows = [
-            ("ptx", self.source.strip()),
+            ("ptx", shorten(self.source)),
             ("from", self.origin),
             ("means", advice.meaning if advice else ""),
             ("cause", advice.cause if advice else ""),
@@ -166,12 +170,34 @@ class AssemblyReport:
         return "\n".join([*map(str, self.functions), *map(str, self.diagnostics), *self.other])
 
 
+def render_all(diagnostics: Iterable[Diagnostic]) -> str:
+    """Remarks by line, as text; each repeated remark once, each piece of advice once."""
+    lines: list[str] = []
+    said: set[str] = set()
+    advised: set[str] = set()
+    for diagnostic in sorted(diagnostics, key=lambda d: d.line or 0):
+        if diagnostic.text in said:
+            continue
+        said.add(diagnostic.text)
+        advice = diagnostic.advice
+        lines.append(diagnostic.render(advise=advice is None or advice.name not in advised))
+        if advice is not None:
+            advised.add(advice.name)
+    return "\n".join(lines)
+
+
 def _diagnostic_dict(diagnostic: Diagnostic) -> dict[str, object]:
     advice = diagnostic.advice
     row: dict[str, object] = asdict(diagnostic)
     if advice is not None:
         row |= {"kind": advice.name, "meaning": advice.meaning, "cure": advice.cure}
     return row
+
+
+def shorten(line: str) -> str:
+    """A PTX line in at most 120 characters; a wgmma names up to 128 registers."""
+    text = " ".join(line.split())
+    return text if len(text) <= 120 else f"{text[:80]} ... {text[-35:]}"
 
 
 def parse_log(log: str) -> AssemblyReport:

@@ -1,0 +1,176 @@
+"""Which PTX line each SASS instruction comes from, read from the cubin itself.
+
+With -lineinfo ptxas writes a section .nv_debug_line_sass: an ordinary DWARF 2 line-number program
+(DWARF 2 standard, section 6.2) whose "source file" is the PTX text. Every sequence in it opens with a
+relocated DW_LNE_set_address, and the relocation's symbol is the function. nvdisasm's JSON does not
+carry these lines, and a second nvdisasm run for its text would cost half a second a kernel.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+_LINES, _RELOCATIONS = ".nv_debug_line_sass", ".rela.nv_debug_line_sass"
+_SHT_SYMTAB = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineTable:
+    """One function: rows of (first byte address, PTX line), by rising address."""
+
+    rows: tuple[tuple[int, int], ...]
+
+    def line_at(self, address: int) -> int | None:
+        """The PTX line (from 1) of the instruction at a byte offset in the function."""
+        at = bisect_right(self.rows, (address, 1 << 62)) - 1
+        return self.rows[at][1] or None if at >= 0 else None
+
+
+def line_tables(cubin: bytes) -> Mapping[str, LineTable]:
+    """Line tables by function. Empty when the cubin has none, or is not an ELF file of this kind."""
+    try:
+        sections = _sections(cubin)
+        program = sections.get(_LINES)
+        if program is None:
+            return {}
+        names = _relocated_names(cubin, sections)
+        rows: dict[str, dict[int, int]] = {}
+        for sequence, address, line in _rows(cubin[program.offset : program.end], names):
+            # DWARF: a later row for the same address replaces the earlier one.
+            rows.setdefault(sequence, {})[address] = line
+    except (struct.error, IndexError, ValueError, ArithmeticError):  # damaged
+        return {}
+    return {name: LineTable(rows=tuple(sorted(table.items()))) for name, table in rows.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Section:
+    kind: int
+    offset: int
+    size: int
+    link_offset: int  # file offset of the section that sh_link names; a symbol table's strings
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.size
+
+
+def _sections(elf: bytes) -> dict[str, _Section]:
+    """Section headers of a 64-bit little-endian ELF file, by name."""
+    if elf[:6] != b"\x7fELF\x02\x01":
+        return {}
+    (table,) = struct.unpack_from("<Q", elf, 0x28)
+    entry_size, count, names_at = struct.unpack_from("<HHH", elf, 0x3A)
+    headers = [struct.unpack_from("<IIQQQQIIQQ", elf, table + i * entry_size) for i in range(count)]
+    strings = headers[names_at][4]
+    return {
+        _string(elf, strings + h[0]): _Section(
+            kind=h[1], offset=h[4], size=h[5], link_offset=headers[h[6]][4]
+        )
+        for h in headers
+    }
+
+
+def _string(data: bytes, offset: int) -> str:
+    return data[offset : data.index(b"\0", offset)].decode("utf-8", "replace")
+
+
+def _relocated_names(elf: bytes, sections: Mapping[str, _Section]) -> dict[int, str]:
+    """Offset in the line program -> name of the function whose address belongs there."""
+    relocations = sections.get(_RELOCATIONS)
+    symbols = next((s for s in sections.values() if s.kind == _SHT_SYMTAB), None)
+    if relocations is None or symbols is None:
+        return {}
+    names: dict[int, str] = {}
+    for at in range(relocations.offset, relocations.end, 24):
+        offset, info, _ = struct.unpack_from("<QQq", elf, at)
+        (name,) = struct.unpack_from("<I", elf, symbols.offset + 24 * (info >> 32))
+        names[offset] = _string(elf, symbols.link_offset + name)
+    return names
+
+
+@dataclass(slots=True)
+class _Cursor:
+    data: bytes
+    at: int
+
+    def unsigned(self, size: int) -> int:
+        value = int.from_bytes(self.data[self.at : self.at + size], "little")
+        self.at += size
+        return value
+
+    def leb(self, *, signed: bool = False) -> int:
+        value = shift = 0
+        while True:
+            byte = self.data[self.at]
+            self.at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if not byte & 0x80:
+                return value - (1 << shift) if signed and byte & 0x40 else value
+
+
+@dataclass(slots=True)
+class _Machine:
+    """Registers of the line-number machine that matter here."""
+
+    function: str = ""
+    address: int = 0
+    line: int = 1
+
+
+def _rows(section: bytes, names: Mapping[int, str]) -> Iterator[tuple[str, int, int]]:
+    """Run every line program of the section: (function, address, line)."""
+    at = 0
+    while at + 4 <= len(section):
+        (length,) = struct.unpack_from("<I", section, at)
+        yield from _program(section, at + 4, at + 4 + length, names)
+        at += 4 + length
+
+
+def _program(
+    section: bytes, start: int, end: int, names: Mapping[int, str]
+) -> Iterator[tuple[str, int, int]]:
+    version, header_length = struct.unpack_from("<HI", section, start)
+    if version not in (2, 3):
+        return
+    step, _, line_base, line_range, opcode_base = struct.unpack_from("<BBbBB", section, start + 6)
+    argument_counts = section[start + 11 : start + 11 + opcode_base - 1]
+    cursor = _Cursor(section, start + 6 + header_length)
+    state = _Machine()
+    while cursor.at < end:
+        opcode = cursor.unsigned(1)
+        if opcode >= opcode_base:  # special: advance both, then a row
+            state.address += (opcode - opcode_base) // line_range * step
+            state.line += line_base + (opcode - opcode_base) % line_range
+            yield state.function, state.address, state.line
+        elif opcode == 0:
+            _extended(cursor, state, names)
+        elif opcode == 1:  # DW_LNS_copy
+            yield state.function, state.address, state.line
+        elif opcode == 2:  # DW_LNS_advance_pc
+            state.address += cursor.leb() * step
+        elif opcode == 3:  # DW_LNS_advance_line
+            state.line += cursor.leb(signed=True)
+        elif opcode == 8:  # DW_LNS_const_add_pc
+            state.address += (255 - opcode_base) // line_range * step
+        elif opcode == 9:  # DW_LNS_fixed_advance_pc
+            state.address += cursor.unsigned(2)
+        else:
+            for _ in range(argument_counts[opcode - 1]):
+                cursor.leb()
+
+
+def _extended(cursor: _Cursor, state: _Machine, names: Mapping[int, str]) -> None:
+    length = cursor.leb()
+    end = cursor.at + length
+    code = cursor.unsigned(1)
+    if code == 1:  # DW_LNE_end_sequence
+        state.function, state.address, state.line = "", 0, 1
+    elif code == 2:  # DW_LNE_set_address
+        state.function = names.get(cursor.at, "")
+        state.address = cursor.unsigned(length - 1)
+    cursor.at = end
