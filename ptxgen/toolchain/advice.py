@@ -1,8 +1,8 @@
 """What ptxas's remarks mean, in plain words: a table.
 
-A remark is recognised by its words, not by its number. The numbers move between releases: "serialized
-... compiler-inserted WG.AR" is C7520 in 13.0 and C7519 in 13.5, where C7519 was "arrive is injected"
-before. Each row lists the numbers that were seen with its text, for people who search for one.
+A remark is recognised by its words, not by its number. The numbers move between releases:
+"serialized ... compiler-inserted WG.AR" is C7520 in 13.0 and C7519 in 13.5, where C7519 used to be
+"arrive is injected". Each row lists the numbers seen with its text, for people who search for one.
 
 Every row was met with ptxas 13.0 or 13.5, except those marked (text only): their text is in the
 binary, and no program of ours brought it out.
@@ -92,8 +92,8 @@ ADVICE: tuple[Advice, ...] = (
         name="serial-pipeline-registers", codes=("C7511",),
         pattern=r"serialized.*insufficient register resources for the wgmma pipeline",
         meaning=_SERIAL,
-        cause="accumulators and copies of them exceed the registers of a thread; also a load into an "
-        "accumulator while its group is in flight, and any wgmma at -O0",
+        cause="accumulators and copies of them exceed the registers of a thread; also a load into "
+        "an accumulator while its group is in flight, and any wgmma at -O0",
         cure="use a smaller tile_n or fewer accumulators in flight; touch accumulators only behind "
         "wgmma.wait_group",
     ),
@@ -168,7 +168,7 @@ ADVICE: tuple[Advice, ...] = (
         name="fence-injected", codes=("C7519",),
         pattern=r"(warpgroup\.arrive|wgmma\.fence) is injected",
         meaning="ptxas added a wgmma.fence; the result is right, the PTX is not",
-        cause="registers of a wgmma are written without a wgmma.fence behind the write on some path",
+        cause="registers of a wgmma are written with no wgmma.fence behind the write on some path",
         cure="write wgmma.fence.sync.aligned between the last register write and the first wgmma",
     ),
     # --- other losses --------------------------------------------------------------------------

@@ -3,17 +3,15 @@
     assemble(ptx) -> Cubin            raises AssembleError when ptxas refuses
     require_clean(cubin) -> Cubin     raises AdvisoryError when ptxas gave something up
 
-The two are separate so that a caller can look at a cubin that is not clean. Two runs of the same ptxas
-on the same text give the same bytes: the file name and folder do not enter the cubin.
+The two are separate so that a caller can look at a cubin that is not clean. Two runs of one ptxas
+on one text give the same bytes: the file name and folder do not enter the cubin.
 """
 
 from __future__ import annotations
 
-import base64
 import builtins
 import hashlib
 import json
-import tempfile
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,7 +24,7 @@ from ptxgen.toolchain import discover
 from ptxgen.toolchain.cache import Store, content_key, shared_store
 from ptxgen.toolchain.diagnostics import AssemblyReport, annotate, parse_log, render_all
 from ptxgen.toolchain.discover import Tool
-from ptxgen.toolchain.process import Finished, run_tool
+from ptxgen.toolchain.process import Finished, run_tool, scratch_folder
 
 Locate: TypeAlias = Callable[[int], str | None]
 
@@ -46,8 +44,8 @@ class AdvisoryWarning(UserWarning):
 class Cubin:
     """A cubin and where it came from. `key` is its name in the cache.
 
-    `options` are all of ptxas's options but the file names; `log` is its raw output, `report` the same
-    as data.
+    `options` are all of ptxas's options but the file names; `log` is its raw output, and `report`
+    that output as data.
     """
 
     bytes: builtins.bytes
@@ -159,14 +157,14 @@ def require_clean(cubin: Cubin) -> Cubin:
 
 
 def _encode(data: bytes, log: str) -> bytes:
-    return json.dumps({"log": log, "cubin": base64.b64encode(data).decode()}).encode()
+    return json.dumps({"log": log}).encode() + b"\n" + data
 
 
 def _decode(payload: bytes) -> tuple[bytes, str] | None:
     """None for a record that this version did not write: a miss, like a damaged entry."""
     try:
-        record = json.loads(payload)
-        return base64.b64decode(record["cubin"], validate=True), str(record["log"])
+        head, _, data = payload.partition(b"\n")
+        return data, str(json.loads(head)["log"])
     except (ValueError, KeyError, TypeError):
         return None
 
@@ -175,7 +173,7 @@ def _run(
     ptx: str, tool: Tool, flags: Sequence[str], timeout_s: float, locate: Locate | None
 ) -> tuple[bytes, str]:
     """Run ptxas in a folder of its own: (cubin, log)."""
-    with tempfile.TemporaryDirectory(prefix="ptxgen-") as folder:
+    with scratch_folder(AssembleError) as folder:
         (Path(folder) / _INPUT).write_text(ptx, encoding="utf-8")
         done = run_tool(
             tool,
@@ -197,11 +195,21 @@ def _refusal(
 ) -> AssembleError:
     """The error for PTX that gave no cubin: each refusal with its lines, or what else happened."""
     log = done.stdout + done.stderr
+    how = f"{tool}, options {' '.join(flags)}"
     if done.signal_name:
-        head = f"{tool} crashed ({done.signal_name}) on {len(ptx):,} characters of PTX"
+        head = f"ptxas crashed ({done.signal_name}) on {len(ptx):,} characters of PTX ({how})"
+    elif done.exit_code:
+        head = f"ptxas refused the PTX (exit {done.exit_code}; {how})"
     else:
-        head = f"{tool} refused the PTX (exit {done.exit_code}, options {' '.join(flags)})"
-    body = render_all(annotate(parse_log(log), ptx, locate).errors)
-    if not body:  # nothing that we can read: show the end of what it said
-        body = "\n".join(log.splitlines()[-20:]) or "(it said nothing)"
-    return AssembleError("\n".join([head, *(f"  {x}" for x in body.splitlines())]), log=log)
+        head = f"ptxas made no cubin ({how}). Cure: a real chip as target, {DEFAULT_TARGET!r} say"
+    errors = annotate(parse_log(log), ptx, locate).errors
+    # Where we can read nothing, show the end of what it said.
+    body = render_all(errors) or "\n".join(log.splitlines()[-20:]) or "(it said nothing)"
+    lines = [f"  {line}" for line in body.splitlines()]
+    if any(e.advice is not None and e.advice.name == "version-unknown" for e in errors):
+        lines += [
+            f"  newer here: {other.version_text}, {env.PTXAS.name}={other.path}"
+            for other in discover.all_ptxas()
+            if other.version > tool.version
+        ]
+    return AssembleError("\n".join([head, *lines]), log=log)

@@ -3,11 +3,11 @@
     <root>/<first two digits of the key>/<key>.entry
 
 An entry is one file: a header line with the length and SHA-256 of what follows, then the payload.
-Writers fill a temporary file beside it, flush it to the disk and rename it over the entry, so a reader
-sees all of it or nothing, whoever is killed and however many processes write the same key. Readers
-check length and hash; a truncated or damaged entry is a miss, and the next `put` replaces it. A folder
-that cannot be written (read-only, full, not a folder) costs one warning and nothing else: this process
-then keeps its entries in memory.
+Writers fill a temporary file beside it, flush it to the disk and rename it over the entry, so that
+a reader sees all of it or nothing, whoever is killed and however many processes write the same key.
+Readers check length and hash; a truncated or damaged entry is a miss, and the next `put` replaces
+it. A folder that cannot be written (read-only, full, not a folder) costs one warning and nothing
+else: this process then keeps its entries in memory.
 """
 
 from __future__ import annotations
@@ -122,8 +122,8 @@ class Store:
             self._warned = True
         warnings.warn(
             f"the cache folder {self.root} cannot be written ({error.strerror or error}): results "
-            f"are kept in memory and made again by the next process. Cure: free space there, or set "
-            f"PTXGEN_CACHE_DIR to a folder that can be written.",
+            f"are kept in memory, and made again by the next process. Cure: free space there, or "
+            f"set {env.CACHE_DIR.name} to a folder that can be written.",
             CacheWarning,
             stacklevel=4,
         )
@@ -134,7 +134,7 @@ _stores_lock = threading.Lock()
 
 
 def shared_store(kind: str) -> Store:
-    """The store `kind` under PTXGEN_CACHE_DIR: one object a folder, so that its memory is shared."""
+    """The store `kind` under PTXGEN_CACHE_DIR: one object a folder, so its memory is shared."""
     root = env.CACHE_DIR.get() / kind
     with _stores_lock:
         return _stores.setdefault(root, Store(root))

@@ -153,7 +153,7 @@ class AssemblyReport:
             f"{f.function}: {f.spill_store_bytes} B of spill stores, {f.spill_load_bytes} B of "
             f"spill loads, {f.stack_bytes} B of stack\n"
             f"    means registers or an array live in local memory, which is slow\n"
-            f"    cure  use a smaller tile, give the role more registers, or index arrays by constants"
+            f"    cure  use a smaller tile, more registers for the role, or constant array indices"
             for f in self.functions
             if f.spills or f.stack_bytes
         ]
@@ -290,7 +290,7 @@ def _first_int(pattern: re.Pattern[str], text: str) -> int:
 def annotate(
     report: AssemblyReport, ptx: str, locate: Callable[[int], str | None] | None = None
 ) -> AssemblyReport:
-    """The same report, its remarks carrying the PTX line's text and, by `locate`, its template line."""
+    """The same report, its remarks with the PTX line's text and, by `locate`, its template line."""
     lines = ptx.splitlines()
 
     def annotated(diagnostic: Diagnostic) -> Diagnostic:

@@ -1,15 +1,14 @@
 """cubin -> SASS, by nvdisasm's JSON.
 
 What the JSON holds for each instruction is opcode, operands, predicate and flags. Addresses are
-implied (instructions of one size, in order, from "start"), branch targets are resolved addresses, and
-source lines are absent; those come from the cubin's own line table.
+implied (instructions of one size, in order, from "start"), branch targets are resolved addresses,
+and source lines are absent; those come from the cubin's own line table.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -23,7 +22,7 @@ from ptxgen.toolchain.assemble import Cubin
 from ptxgen.toolchain.cache import Store, content_key, shared_store
 from ptxgen.toolchain.discover import Tool
 from ptxgen.toolchain.lineinfo import LineTable, line_tables
-from ptxgen.toolchain.process import run_tool
+from ptxgen.toolchain.process import run_tool, scratch_folder
 from ptxgen.toolchain.sass import Instruction, Sass, SassFunction
 
 TIMEOUT_S = 300.0
@@ -126,7 +125,7 @@ def _function(raw: Mapping[str, Any], lines: Mapping[str, LineTable]) -> SassFun
 
 
 def _run(data: bytes, tool: Tool, timeout_s: float) -> str:
-    with tempfile.TemporaryDirectory(prefix="ptxgen-") as folder:
+    with scratch_folder() as folder:
         (Path(folder) / _INPUT).write_bytes(data)
         done = run_tool(tool, [*_OPTIONS, _INPUT], folder=folder, timeout_s=timeout_s)
     if done.exit_code != 0:

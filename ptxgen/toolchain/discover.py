@@ -3,15 +3,15 @@
 Searched in this order; the first usable one is the default:
 
     1. the knob             PTXGEN_PTXAS / PTXGEN_NVDISASM (must be usable: never skipped silently)
-    2. the NVIDIA wheels    nvidia-cuda-nvcc, nvidia-cuda-nvdisasm: our declared dependencies, so that
-                            everybody with the same lock file gets the same SASS
+    2. the NVIDIA wheels    nvidia-cuda-nvcc, nvidia-cuda-nvdisasm: our declared dependencies, so
+                            that everybody with the same lock file gets the same SASS
     3. cuda.pathfinder      conda environments and what else it knows
     4. CUDA_HOME, CUDA_PATH
     5. PATH
     6. /usr/local/cuda*     newest first
 
-`all_ptxas()` lists every different version that was found, so that tests can hold each of them to the
-same expectations.
+`all_ptxas()` lists every different version that was found, so that tests can hold each of them to
+the same expectations.
 """
 
 from __future__ import annotations
@@ -254,8 +254,8 @@ def _read_version(name: str, path: Path, stamp: int) -> tuple[tuple[int, ...], s
     del stamp
     try:
         done = subprocess.run(
-            [path, "--version"],
-            capture_output=True, text=True, errors="replace", timeout=VERSION_TIMEOUT_S, check=False,
+            [path, "--version"], capture_output=True, text=True, errors="replace",
+            timeout=VERSION_TIMEOUT_S, check=False,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         return (), "", f"--version failed: {error}"

@@ -1,8 +1,8 @@
 """Control flow of SASS: basic blocks, dominators, natural loops.
 
-ptxas moves the slow path of a spin-wait behind the kernel's EXIT, so address ranges do not show loops.
-Loops are found from the graph: a branch back to a block that dominates it closes one, and its body
-is every block that reaches the branch without passing that header.
+ptxas moves the slow path of a spin-wait behind the kernel's EXIT, so that address ranges do not
+show loops. They are found from the graph: a branch back to a block that dominates it closes one,
+and its body is every block that reaches the branch without passing that header.
 """
 
 from __future__ import annotations

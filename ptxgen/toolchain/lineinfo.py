@@ -1,9 +1,11 @@
 """Which PTX line each SASS instruction comes from, read from the cubin itself.
 
 With -lineinfo ptxas writes a section .nv_debug_line_sass: an ordinary DWARF 2 line-number program
-(DWARF 2 standard, section 6.2) whose "source file" is the PTX text. Every sequence in it opens with a
-relocated DW_LNE_set_address, and the relocation's symbol is the function. nvdisasm's JSON does not
-carry these lines, and a second nvdisasm run for its text would cost half a second a kernel.
+(DWARF 2 standard, section 6.2) whose "source file" is the PTX text. Every sequence in it opens with
+a relocated DW_LNE_set_address, and the relocation's symbol is the function. nvdisasm's JSON does
+not carry these lines, and a second run of nvdisasm for its text would cost half a second a kernel.
+
+ptxas gives some instructions (HGMMA among them) no row of their own; they count to the row before.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ class LineTable:
 
 
 def line_tables(cubin: bytes) -> Mapping[str, LineTable]:
-    """Line tables by function. Empty when the cubin has none, or is not an ELF file of this kind."""
+    """Line tables by function. Empty when the cubin has none or is no ELF file of this kind."""
     try:
         sections = _sections(cubin)
         program = sections.get(_LINES)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ptxgen.errors import ToolchainError
@@ -56,6 +58,19 @@ def run_tool(
         _stop(process)
         raise
     return Finished(exit_code=process.returncode, stdout=stdout, stderr=stderr)
+
+
+@contextmanager
+def scratch_folder(error: type[ToolchainError] = ToolchainError) -> Iterator[str]:
+    """A temporary folder for one run, removed behind it. A disk that is full becomes `error`."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="ptxgen-") as folder:
+            yield folder
+    except OSError as problem:
+        raise error(
+            f"temporary files cannot be written: {problem}. "
+            f"Cure: free space there, or set TMPDIR to a folder that can be written."
+        ) from problem
 
 
 def _stop(process: subprocess.Popen[str]) -> None:

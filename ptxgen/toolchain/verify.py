@@ -5,15 +5,15 @@ promise into one row of a report. All checks are data: a promise is a small froz
 method, `row(facts)`.
 
 ptxas unrolls loops and peels iterations off them, so inside the main loop a count is a multiple of
-what one iteration of the PTX has, never an exact number. What is outside loops is exact. How often an
-instruction runs is for the emulator's profile to say, not for this file.
+what one iteration of the PTX has, never an exact number. What is outside loops is exact. How often
+an instruction runs is for the emulator's profile to say, not for this file.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Literal, Protocol, TypeAlias
 
 from ptxgen.errors import SassMismatch
@@ -24,7 +24,7 @@ from ptxgen.toolchain.sass import GMMA, Instruction, Sass, SassFunction
 Where: TypeAlias = Literal["kernel", "mma_loop"]
 
 # Copies and reductions of the TMA unit. One elected lane issues them.
-TMA_ISSUE = "UTMALDG|UTMASTG|UTMAREDG|UTMAPF|UBLKCP|UBLKRED|UBLKPF"
+TMA_ISSUE = "UTMALDG|UTMASTG|UTMAREDG|UBLKCP|UBLKRED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +79,9 @@ class Promise(Protocol):
 class Count:
     """How often an opcode appears. `pattern` is an opcode pattern as in `sass.py`.
 
-    Give `exactly`, or any of `multiple_of`, `at_least`, `at_most`. `operand` counts only instructions
-    that have this text among their operands. `where="mma_loop"` counts inside each innermost loop
-    that holds a warpgroup MMA, and each must agree; there must be one.
+    Give `exactly`, or any of `multiple_of`, `at_least`, `at_most`. `operand` counts only
+    instructions that have this text among their operands. `where="mma_loop"` counts inside each
+    innermost loop that holds a warpgroup MMA, and each must agree; there must be one.
     """
 
     pattern: str
@@ -92,6 +92,10 @@ class Count:
     at_least: int | None = None
     at_most: int | None = None
     why: str = ""
+
+    def __post_init__(self) -> None:
+        if {self.exactly, self.multiple_of, self.at_least, self.at_most} == {None}:
+            raise ValueError(f"Count({self.pattern!r}) wants nothing: give a number to hold it to")
 
     def row(self, facts: Facts) -> Row:
         places = facts.places(self.where)
@@ -152,9 +156,9 @@ class GroupSize:
         mmas = [i for i in facts.function.code if i.matches(self.pattern)]
         groups = sum("gsb0" in i.operand_list for i in mmas)
         return Row(
-            name=f"{self.pattern} per group",
+            name=f"{'wgmma' if self.pattern == GMMA else self.pattern} per group",
             want=str(self.size),
-            got=f"{len(mmas)} in {groups} groups",
+            got=f"{len(mmas)} in {groups} group{'' if groups == 1 else 's'}",
             ok=groups > 0 and len(mmas) == self.size * groups,
             why=self.why,
         )
@@ -193,6 +197,13 @@ class Resource:
     at_most: int | None = None
     why: str = ""
 
+    def __post_init__(self) -> None:
+        known = [f.name for f in fields(Resources)]
+        if self.field not in known:
+            raise ValueError(f"Resource({self.field!r}): the report has {', '.join(known)}")
+        if self.exactly is None and self.at_most is None:
+            raise ValueError(f"Resource({self.field!r}) wants nothing: give a number to hold it to")
+
     def row(self, facts: Facts) -> Row:
         got = int(getattr(facts.resources, self.field))
         want = str(self.exactly) if self.exactly is not None else f"at most {self.at_most}"
@@ -206,12 +217,12 @@ class Resource:
 class NotPerLane:
     """No match of the pattern stands in a loop over lanes.
 
-    Where ptxas cannot prove that a single lane is active it wraps the instruction in a loop that elects
-    one lane after the other and ends in BRA.U.ANY.
+    Where ptxas cannot prove that a single lane is active it wraps the instruction in a loop that
+    elects one lane after the other and ends in BRA.U.ANY.
     """
 
     pattern: str = TMA_ISSUE
-    why: str = "ptxas cannot prove that one lane issues it; guard it with elect.sync (a branch or a predicate)"
+    why: str = "ptxas cannot prove that one lane issues it; guard it (or branch) by elect.sync"
 
     def row(self, facts: Facts) -> Row:
         looped = [
@@ -222,7 +233,7 @@ class NotPerLane:
             if i.matches(self.pattern)
         ]
         return Row(
-            name=f"{self.pattern.partition('|')[0]}... looped over lanes",
+            name=f"{self.pattern.replace('|', ', ')} lane by lane",
             want="none",
             got=(str(len(looped)) + _shown(looped)) if looped else "none",
             ok=not looped,
@@ -252,16 +263,16 @@ def forbidden(pattern: str, why: str) -> Count:
     return Count(pattern=pattern, exactly=0, why=why)
 
 
-# What no Hopper kernel of ours may have. Kernels that need one of these leave its row out.
-ALWAYS: tuple[Promise, ...] = (
-    NoLosses(),
-    forbidden("LDL|STL", "registers or arrays in local memory are slow"),
-    forbidden("CALL|RET", "a call ends the wgmma pipeline and makes ptxas drop setmaxnreg"),
-    NotPerLane(),
-)
+NO_LOCAL_MEMORY = forbidden("LDL|STL", "registers or arrays in local memory are slow")
+NO_CALLS = forbidden("CALL|RET", "a call ends the wgmma pipeline and makes ptxas drop setmaxnreg")
 NO_WARP_MMA = forbidden(
     "HMMA|IMMA|DMMA|BMMA|QMMA", "the warp-wide MMA has half the rate of wgmma on Hopper"
 )
+
+
+# What every kernel promises, and what every kernel with wgmma promises beyond that.
+ALWAYS: tuple[Promise, ...] = (NoLosses(), NO_LOCAL_MEMORY, NotPerLane())
+ALWAYS_WGMMA: tuple[Promise, ...] = (*ALWAYS, NO_CALLS, NO_WARP_MMA)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,7 +298,7 @@ class VerifyReport:
         return all(row.ok for row in self.rows)
 
     def require(self) -> VerifyReport:
-        """This report if every row is good. Raises SassMismatch, which shows all rows, otherwise."""
+        """This report if every row is good; else raises SassMismatch, which shows all rows."""
         if not self.ok:
             raise SassMismatch(str(self))
         return self
