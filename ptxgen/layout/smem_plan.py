@@ -87,7 +87,7 @@ class SmemPlan:
                 note=b.note,
             )
             regions.append(region)
-            cursor = region.end
+            cursor = region.end if region.total else cursor  # an absent region costs no padding
         return cls(tuple(regions))
 
     def __iter__(self) -> Iterator[Region]:
@@ -111,7 +111,7 @@ class SmemPlan:
     @property
     def total(self) -> int:
         """Bytes from the start of dynamic shared memory to the end of the last region."""
-        return self.regions[-1].end if self.regions else 0
+        return max((r.end for r in self.regions if r.total), default=0)
 
     @property
     def padding(self) -> int:

@@ -212,13 +212,9 @@ def from_array(
 
 def _legal_strides(shape: tuple[int, ...], strides: tuple[int, ...], es: int) -> tuple[int, ...]:
     """The strides with those of extent-1 axes, which nothing walks, replaced by legal ones."""
-    legal = list(strides)
+    legal = [PITCH_BYTES if n == 1 else s for n, s in zip(shape, strides, strict=True)]
     if shape[-1] == 1:
         legal[-1] = es
-    for axis in range(len(shape) - 2, -1, -1):
-        if shape[axis] == 1:
-            inner = legal[axis + 1] * shape[axis + 1]
-            legal[axis] = -(-inner // PITCH_BYTES) * PITCH_BYTES
     return tuple(legal)
 
 
@@ -255,7 +251,7 @@ def _binding_violations(array: ArrayMeta, param: TensorMapParam) -> list[Violati
             fix="pass a contiguous copy",
         )
         for axis in param.axes
-        if array.strides[axis] == 0 and array.shape[axis] > 1
+        if array.strides[axis] == 0 and array.shape[axis] > 1 and array.size
     ]
     wanted, given = param.dtype, array.dtype
     same = (
