@@ -1,0 +1,1 @@
+"""Kernel families: problem + config -> numbers for a template -> PTX with its spec and plan."""

@@ -1,0 +1,129 @@
+"""The public Python surface: kernels by name, foreign PTX, and the template language.
+
+k = kernel("gemm", tile=(128, 256, 64), stages=4, cluster=(2, 1))
+k.ptx        the text              k.report()   config, shared memory, roles, ptxas, SASS mix
+k.cubin      what will run         k.verify()   the SASS against what the kernel promises
+k.sass       the disassembly       k.plan(...)  a shape to a grid and scalars
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ptxgen import templating
+from ptxgen.kernels import registry
+from ptxgen.kernels.base import KernelSource
+from ptxgen.spec import ArrayMeta, DeviceLimits, KernelSpec, LaunchPlan, Scalar
+from ptxgen.templating import Rendered
+from ptxgen.toolchain import assemble as assembler
+from ptxgen.toolchain import disassemble as disassembler
+from ptxgen.toolchain import verify as verifier
+from ptxgen.toolchain.assemble import Cubin
+from ptxgen.toolchain.discover import Tool
+from ptxgen.toolchain.sass import Sass
+from ptxgen.toolchain.verify import VerifyReport
+
+if TYPE_CHECKING:
+    from ptxgen.report import KernelReport
+
+
+class Kernel:
+    """A generated kernel. Assembling and disassembling happen when first asked for, then never again.
+
+    The cubin that `sass`, `verify` and `report` describe is the one that a launch loads.
+    """
+
+    def __init__(self, source: KernelSource, *, ptxas: Tool | None = None) -> None:
+        self.source = source
+        self._ptxas = ptxas
+
+    @property
+    def reference(self) -> str:
+        """The kernel reference, e.g. "gemm:cluster=1x1"."""
+        return registry.reference(self.source)
+
+    @property
+    def ptx(self) -> Rendered:
+        """The PTX text; `.locate(line)` names the template line behind a line."""
+        return self.source.rendered
+
+    @property
+    def spec(self) -> KernelSpec:
+        """What the PTX fixes: entry, parameters, block, cluster, shared memory."""
+        return self.source.spec
+
+    @cached_property
+    def assembly(self) -> Cubin:
+        """The cubin with ptxas's report.
+
+        Raises ToolMissing, AssembleError, and AdvisoryError where ptxas serialised wgmma, ignored
+        setmaxnreg or spilled (a warning instead with PTXGEN_ADVISORIES=warn).
+        """
+        return assembler.require_clean(
+            assembler.assemble(self.ptx, ptxas=self._ptxas, locate=self.ptx.locate)
+        )
+
+    @property
+    def cubin(self) -> bytes:
+        """The bytes that a launch loads."""
+        return self.assembly.bytes
+
+    @cached_property
+    def sass(self) -> Sass:
+        """The disassembly as data; `str()` is the listing."""
+        return disassembler.disassemble(self.assembly)
+
+    def verify(self) -> VerifyReport:
+        """Every promise against the SASS. Raises SassMismatch, with all rows, if one is broken."""
+        return self.check_sass().require()
+
+    def check_sass(self) -> VerifyReport:
+        """Like `verify`, but returns the report whatever it says."""
+        return verifier.verify(self.sass, self.assembly.report, self.source.expectation)
+
+    def report(self) -> KernelReport:
+        """Config, shared-memory map, roles, registers, barriers, ptxas's numbers and the SASS mix."""
+        from ptxgen.report import KernelReport
+
+        return KernelReport.of(self)
+
+    def plan(
+        self, args: Mapping[str, ArrayMeta], scalars: Mapping[str, Scalar], device: DeviceLimits
+    ) -> LaunchPlan:
+        """The launch that a shape asks for. Raises ArgumentError with every violation."""
+        return self.source.plan(args, scalars, device)
+
+    def __repr__(self) -> str:
+        return f"<Kernel {self.reference}>"
+
+
+def kernel(name: str, *, ptxas: Tool | None = None, **fields: object) -> Kernel:
+    """A kernel of the catalogue, e.g. kernel("gemm", tile=(128, 256, 64), cluster="2x1").
+
+    `fields` are those of its problem and config, as Python values or spelled as in a kernel
+    reference; `ptxgen list` shows them with their legal values. Raises KernelReferenceError for an
+    unknown name or field, and ConfigError with every hardware rule that the config breaks.
+    """
+    return Kernel(registry.build(name, fields), ptxas=ptxas)
+
+
+def kernel_from(reference: str, *, ptxas: Tool | None = None) -> Kernel:
+    """A kernel from its reference, e.g. kernel_from("gemm:tile=128x256x64,stages=4")."""
+    name, values = registry.parse_reference(reference)
+    return Kernel(registry.build(name, values), ptxas=ptxas)
+
+
+def render(path: str | Path, **numbers: object) -> Rendered:
+    """PTX from a template file of yours; it may import our macros, e.g. "lib/wgmma.ptx.j2".
+
+    Returns a str whose `.locate(line)` names the template line. Raises TemplateError.
+    """
+    return templating.render(path, numbers)
+
+
+def render_text(text: str, name: str = "<text>", **numbers: object) -> Rendered:
+    """Like `render`, from template text; `name` is what errors call it."""
+    return templating.render_text(text, name, numbers)
