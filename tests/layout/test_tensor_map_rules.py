@@ -88,7 +88,7 @@ def test_the_starting_points_are_legal(spec: TensorMapSpec) -> None:
             replace(GOOD, box=(8, 64), swizzle=128),
             replace(GOOD, box=(8, 72), swizzle=128),
         ),
-        # What one CTA can have: 227 KB; the recorded driver accepts 229,376 B and refuses 244,800 B.
+        # What one CTA can have, 227 KB; the recorded driver accepts 229,376 and refuses 244,800.
         ("box size", replace(BYTES, box=(227, 4, 256)), replace(BYTES, box=(228, 4, 256))),
         # Steps divide the size, rounding down: 9 // 2 is 4 again.
         (
@@ -155,9 +155,11 @@ def test_unsupported_types_are_named(dtype: str) -> None:
 
 @pytest.mark.parametrize(
     ("dtype", "name", "size"),
-    [("e4m3", "UINT8", 1), ("e5m2", "UINT8", 1), ("s8", "UINT8", 1), ("bf16", "BFLOAT16", 2)]
-    + [("float16", "FLOAT16", 2), ("f32", "FLOAT32", 4), ("TFLOAT32", "TFLOAT32", 4)],
-)
+    [
+        ("e4m3", "UINT8", 1), ("e5m2", "UINT8", 1), ("s8", "UINT8", 1), ("bf16", "BFLOAT16", 2),
+        ("float16", "FLOAT16", 2), ("f32", "FLOAT32", 4), ("TFLOAT32", "TFLOAT32", 4),
+    ],
+)  # fmt: skip
 def test_map_types(dtype: str, name: str, size: int) -> None:
     assert (map_type(dtype).name, map_type(dtype).bytes) == (name, size)
 

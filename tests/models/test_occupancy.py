@@ -1,0 +1,54 @@
+"""CTAs per SM against values of the CUDA occupancy calculator (compute capability 9.0)."""
+
+import pytest
+
+from ptxgen.errors import ConfigError
+from ptxgen.models.occupancy import occupancy
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize(
+    ("threads", "registers", "smem", "ctas", "limiters"),
+    [
+        # a warp-specialised GEMM: 3 x 5,376 registers fill a quarter's 16,384
+        (384, 168, 213_056, 1, ("registers", "shared memory")),
+        (256, 128, 0, 2, ("registers",)),
+        (256, 64, 0, 4, ("registers",)),
+        (1024, 32, 0, 2, ("threads", "registers")),
+        (32, 16, 0, 32, ("registers", "CTA slots")),
+        (64, 16, 0, 32, ("threads", "registers", "CTA slots")),
+        # shared memory: (233,472 / n) - 1,024 is the most that n CTAs can have
+        (128, 32, 232_448, 1, ("shared memory",)),
+        (128, 32, 115_712, 2, ("shared memory",)),
+        (128, 32, 115_713, 1, ("shared memory",)),  # rounds up to the next 128
+        (128, 32, 76_800, 3, ("shared memory",)),
+        # 1,024 threads of more than 64 registers cannot be resident at all
+        (1024, 64, 0, 1, ("registers",)),
+        (1024, 72, 0, 0, ("registers",)),
+        # 33 registers are allocated as 40; 12 warps of a quarter become 48, not 51
+        (128, 33, 0, 12, ("registers",)),
+        # an odd number of warps takes whole quarters: 5 warps count as 8
+        (160, 64, 0, 4, ("registers",)),
+    ],
+)
+def test_ctas_and_limiter(
+    threads: int, registers: int, smem: int, ctas: int, limiters: tuple[str, ...]
+) -> None:
+    result = occupancy(threads=threads, registers=registers, smem_bytes=smem)
+    assert (result.ctas, result.limiters) == (ctas, limiters)
+
+
+def test_warps_and_table() -> None:
+    result = occupancy(threads=384, registers=168, smem_bytes=100_000)
+    assert result.warps == 12
+    text = str(result)
+    assert "registers         64,512    65,536     1  <- limits" in text
+    assert "shared memory    101,120   233,472     2" in text
+    assert text.endswith("1 CTAs an SM, 12 of 64 warps")
+
+
+def test_impossible_resources_are_all_named() -> None:
+    with pytest.raises(ConfigError) as error:
+        occupancy(threads=1025, registers=256, smem_bytes=232_449)
+    assert [v.field for v in error.value.violations] == ["threads", "registers", "smem_bytes"]
