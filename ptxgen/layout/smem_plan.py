@@ -13,13 +13,9 @@ from itertools import groupby
 
 from ptxgen.errors import ConfigError, Violation
 from ptxgen.isa.arch import SMEM_PER_CTA_BYTES
+from ptxgen.layout.rounding import align_up
 
 BASE_ALIGN = 1_024  # of the first byte of dynamic shared memory
-
-
-def align_up(value: int, align: int) -> int:
-    """The least multiple of `align` that is not below `value`."""
-    return -(-value // align) * align
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,7 @@ from ptxgen.isa.arch import (
     THREADS_PER_SM,
     WARP_THREADS,
 )
+from ptxgen.layout.rounding import align_up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,11 +94,11 @@ def occupancy(*, threads: int, registers: int, smem_bytes: int) -> Occupancy:
     if broken:
         raise ConfigError("no CTA can have these resources", broken)
 
-    warps = _up(-(-threads // WARP_THREADS), SM_PARTITIONS)
-    per_warp = _up(registers * WARP_THREADS, REGISTER_ALLOCATION_PER_WARP)
+    warps = align_up(-(-threads // WARP_THREADS), SM_PARTITIONS)
+    per_warp = align_up(registers * WARP_THREADS, REGISTER_ALLOCATION_PER_WARP)
     warps_per_partition = REGISTERS_PER_SM // SM_PARTITIONS // per_warp
-    smem = _up(smem_bytes, SMEM_ALLOCATION_BYTES) + SMEM_RESERVED_BYTES
-    resident = _up(threads, WARP_THREADS)
+    smem = align_up(smem_bytes, SMEM_ALLOCATION_BYTES) + SMEM_RESERVED_BYTES
+    resident = align_up(threads, WARP_THREADS)
     return Occupancy(
         threads=threads,
         limits=(
@@ -122,7 +123,3 @@ def occupancy(*, threads: int, registers: int, smem_bytes: int) -> Occupancy:
             Limit(resource="CTA slots", per_cta=1, per_sm=CTAS_PER_SM, ctas=CTAS_PER_SM),
         ),
     )
-
-
-def _up(value: int, unit: int) -> int:
-    return -(-value // unit) * unit

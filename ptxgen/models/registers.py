@@ -27,6 +27,7 @@ from ptxgen.isa.arch import (
     THREADS_PER_CTA,
     WARPGROUP_THREADS,
 )
+from ptxgen.layout.rounding import align_down, align_up
 
 Change: TypeAlias = Literal["dec", "inc"]
 
@@ -35,14 +36,6 @@ Change: TypeAlias = Literal["dec", "inc"]
 WGMMA_OVERHEAD_REGISTERS = 26
 PRODUCER_REGISTERS = 40  # an elected lane that issues TMA fits; tried first by `split`
 CONSUMER_REGISTERS_MAX = 240  # above, a single consumer would only take what it cannot use
-
-
-def _down(value: int) -> int:
-    return value // SETMAXNREG_STEP * SETMAXNREG_STEP
-
-
-def _up(value: int, unit: int) -> int:
-    return -(-value // unit) * unit
 
 
 def entry_registers(threads: int, min_ctas: int = 1, smallest_inc: int | None = None) -> int:
@@ -63,7 +56,9 @@ def entry_registers(threads: int, min_ctas: int = 1, smallest_inc: int | None = 
                 )
             ],
         )
-    cap = _down(REGISTERS_PER_SM // (_up(threads, WARPGROUP_THREADS) * min_ctas))
+    cap = align_down(
+        REGISTERS_PER_SM // (align_up(threads, WARPGROUP_THREADS) * min_ctas), SETMAXNREG_STEP
+    )
     counts = [cap, REGISTERS_PER_THREAD]
     return min(counts if smallest_inc is None else [*counts, smallest_inc])
 
@@ -73,7 +68,7 @@ def accumulator_registers(rows: int, n: int, bits: int = 32) -> int:
 
     `bits` is 32 for f32 and s32, 16 for f16 (two elements a register). 64 x 256 f32 -> 128.
     """
-    return _up(rows * n * bits // 32, WARPGROUP_THREADS) // WARPGROUP_THREADS
+    return align_up(rows * n * bits // 32, WARPGROUP_THREADS) // WARPGROUP_THREADS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +119,7 @@ class RegisterPool:
     @property
     def supply(self) -> int:
         """Registers that the CTA owns: the entry count, as allocated, x threads."""
-        return _up(self.entry, SETMAXNREG_STEP) * self.threads
+        return align_up(self.entry, SETMAXNREG_STEP) * self.threads
 
     @property
     def demand(self) -> int:
@@ -135,7 +130,7 @@ class RegisterPool:
     def equation(self) -> str:
         """`128 x 40 + 256 x 232 = 64,512 of 384 x 168 = 64,512`."""
         terms = " + ".join(f"{r.threads} x {r.registers}" for r in self.roles)
-        per_thread = _up(self.entry, SETMAXNREG_STEP)
+        per_thread = align_up(self.entry, SETMAXNREG_STEP)
         return f"{terms} = {self.demand:,} of {self.threads} x {per_thread} = {self.supply:,}"
 
     def violations(self) -> tuple[Violation, ...]:
@@ -148,13 +143,16 @@ class RegisterPool:
         if self.demand > self.supply:
             worst = max(self.roles, key=lambda role: role.total)
             spare = self.supply - (self.demand - worst.total)
+            most = align_down(spare // worst.threads, SETMAXNREG_STEP)
             broken.append(
                 Violation(
                     field=f"{worst.name}_registers",
                     got=str(worst.registers),
                     rule="the roles must not hold more registers than the CTA owns",
                     why=f"{self.equation}: setmaxnreg.inc would wait for ever",
-                    fix=f"use {worst.name}_registers<={max(_down(spare // worst.threads), 0)}",
+                    fix=f"use {worst.name}_registers<={most}"
+                    if most >= SETMAXNREG_MIN
+                    else "lower every role",
                 )
             )
         return tuple(broken)
@@ -184,7 +182,7 @@ class RegisterPool:
 def _value_violations(role: Role) -> Iterator[Violation]:
     regs = role.registers
     if regs % SETMAXNREG_STEP or not SETMAXNREG_MIN <= regs <= SETMAXNREG_MAX:
-        nearest = min(max(_up(regs, SETMAXNREG_STEP), SETMAXNREG_MIN), SETMAXNREG_MAX)
+        nearest = min(max(align_up(regs, SETMAXNREG_STEP), SETMAXNREG_MIN), SETMAXNREG_MAX)
         yield Violation(
             field=f"{role.name}_registers",
             got=str(regs),
@@ -209,14 +207,14 @@ def _role_violations(role: Role, entry: int) -> Iterator[Violation]:
             got=str(role.registers),
             rule=f"setmaxnreg.dec must not exceed the entry count, {entry}",
             why="ptxas stops with C7406",
-            fix=f"use {role.name}_registers<={_down(entry)}",
+            fix=f"use {role.name}_registers<={align_down(entry, SETMAXNREG_STEP)}",
         )
     needed = role.accumulators + WGMMA_OVERHEAD_REGISTERS
     if role.accumulators and role.registers < needed:
         yield Violation(
             field=f"{role.name}_registers",
             got=str(role.registers),
-            rule=f"must be at least {_up(needed, SETMAXNREG_STEP)} "
+            rule=f"must be at least {align_up(needed, SETMAXNREG_STEP)} "
             f"with {role.accumulators} accumulators",
             why=f"{role.accumulators} + {WGMMA_OVERHEAD_REGISTERS} for addresses and descriptors; "
             "less would spill or serialise wgmma",
@@ -233,8 +231,8 @@ def split(consumers: int, *, producers: int = 1, min_ctas: int = 1) -> tuple[int
     """
     groups = producers + consumers
     entry = entry_registers(groups * WARPGROUP_THREADS, min_ctas)
-    supply = _up(entry, SETMAXNREG_STEP) * groups
-    for producer in _producer_candidates(_down(entry)):
+    supply = align_up(entry, SETMAXNREG_STEP) * groups
+    for producer in _producer_candidates(align_down(entry, SETMAXNREG_STEP)):
         rest = supply - producers * producer
         if rest >= consumers * CONSUMER_REGISTERS_MAX:
             return producer, CONSUMER_REGISTERS_MAX

@@ -8,7 +8,7 @@ import pytest
 
 from ptxgen.errors import TensorMapError
 from ptxgen.isa.dtypes import from_numpy
-from ptxgen.layout.tensor_map import from_array
+from ptxgen.layout.tensor_map import array_violations, from_array
 from ptxgen.spec import ArrayMeta, TensorMapParam
 
 pytestmark = pytest.mark.unit
@@ -40,7 +40,7 @@ def test_the_pitch_of_d_is_named_with_the_next_legal_n() -> None:
     assert "describe D, bf16 [127, 129]" in text
     assert "D.strides[0]=258 B" in text
     assert "row pitch of 129 elements must be a multiple of 16 B" in text
-    assert "next legal N is 136; or pad rows to a pitch of 272 B (136 elements)" in text
+    assert "next legal N is 136; or pad to a pitch of 272 B (136 elements)" in text
 
 
 @pytest.mark.parametrize(
@@ -123,6 +123,22 @@ def test_an_unaligned_view_names_the_remainder(offset: int) -> None:
     address = 0x1000 + offset
     with pytest.raises(TensorMapError, match=rf"A\.address=0x{address:x} .*{offset} B past one"):
         from_array(meta(bf16(64, 64), address), PARAM)
+
+
+def test_a_dense_batch_blames_its_rows() -> None:
+    """The batch stride, 127 x 258 B, is illegal too; only the row pitch has a cure of its own."""
+    param = replace(PARAM, axes=(0, 1, 2), box=(1, 64, 64))
+    batch, row = array_violations(meta(bf16(3, 127, 129)), param, axis_names=("B", "M", "N"))
+    assert (batch.field, batch.fix) == ("A.strides[0]", "it follows from the pitch of M")
+    assert row.fix == "next legal N is 136; or pad to a pitch of 272 B (136 elements)"
+    assert array_violations(meta(bf16(3, 127, 136)), param) == ()
+
+
+def test_array_violations_are_those_that_from_array_raises() -> None:
+    for array in (bf16(64, 129), bf16(64), bf16(64, 64).astype(np.float16)):
+        with pytest.raises(TensorMapError) as error:
+            from_array(meta(array), PARAM)
+        assert error.value.violations == array_violations(meta(array), PARAM)
 
 
 def test_several_mistakes_at_once() -> None:

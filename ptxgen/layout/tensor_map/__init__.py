@@ -4,9 +4,10 @@
 
 Everything is in NumPy order (outermost axis first) with strides in bytes. The reversal to the
 driver's order (innermost first) happens in this package and nowhere else. On a GPU the launcher
-uses the driver's own encoder; ours serves tests and printing, and gives the same bytes.
+uses the driver's own encoder; ours serves the emulator, tests and printing: the same bytes.
 """
 
+from ptxgen.layout.tensor_map.arrays import array_violations, from_array
 from ptxgen.layout.tensor_map.bits import decode, encode
 from ptxgen.layout.tensor_map.compare import Comparison, Disagreement, compare_with_driver
 from ptxgen.layout.tensor_map.rules import RULES, broken_rules, check, violations
@@ -15,7 +16,7 @@ from ptxgen.layout.tensor_map.spec import (
     MapType,
     TensorMapSpec,
     box_bytes,
-    from_array,
+    find_map_type,
     map_type,
 )
 
@@ -26,12 +27,14 @@ __all__ = [
     "Disagreement",
     "MapType",
     "TensorMapSpec",
+    "array_violations",
     "box_bytes",
     "broken_rules",
     "check",
     "compare_with_driver",
     "decode",
     "encode",
+    "find_map_type",
     "from_array",
     "map_type",
     "violations",

@@ -20,16 +20,16 @@ from typing import TypeAlias
 
 from ptxgen.errors import TensorMapError, Violation
 from ptxgen.isa.arch import SMEM_PER_CTA_BYTES, TENSOR_MAP_BOX_MAX
-from ptxgen.isa.dtypes import dtype as dtype_row
+from ptxgen.layout.rounding import align_up
 from ptxgen.layout.tensor_map.spec import (
     FILLS,
     INTERLEAVES,
-    MAP_TYPES,
     PITCH_BYTES,
     PROMOTIONS,
     RANK_MAX,
     SWIZZLE_SPANS,
     TensorMapSpec,
+    find_map_type,
     unsupported,
 )
 
@@ -70,21 +70,8 @@ class _Subject:
 _Rule: TypeAlias = Callable[[_Subject], Iterator[Violation]]
 
 
-def _up(value: int, unit: int) -> int:
-    return -(-value // unit) * unit
-
-
-def _supported(dtype: str) -> bool:
-    if dtype in MAP_TYPES:
-        return True
-    try:
-        return dtype_row(dtype).map_name is not None
-    except KeyError:
-        return False
-
-
 def _dtype(s: _Subject) -> Iterator[Violation]:
-    if not _supported(s.spec.dtype):
+    if find_map_type(s.spec.dtype) is None:
         yield unsupported(s.spec.dtype, f"{s.name}.dtype")
 
 
@@ -186,7 +173,7 @@ def _strides(s: _Subject) -> Iterator[Violation]:
                 rule=f"the {_pitch_word(s, axis)} of {_elements(s, stride)} must be a multiple "
                 f"of {unit} B",
                 why="the copy engine finds rows in 16-byte units",
-                fix=_next_pitch(s, axis, _up(stride, unit)),
+                fix=_next_pitch(s, axis, align_up(stride, unit)),
             )
 
 
@@ -201,18 +188,20 @@ def _elements(s: _Subject, stride: int) -> str:
 
 def _next_pitch(s: _Subject, axis: int, pitch: int) -> str:
     """The cure of a bad stride: a legal pitch, and a legal extent where rows are dense."""
-    shape, strides = s.spec.shape, s.spec.strides
-    padded = f"a pitch of {pitch:,} B ({_elements(s, pitch)})"
-    inner = strides[axis + 1]
-    if inner > 0 and strides[axis] == shape[axis + 1] * inner and pitch % inner == 0:
-        return f"next legal {s.axis(axis + 1)} is {pitch // inner:,}; or pad rows to {padded}"
-    return f"pad rows to {padded}"
+    shape, strides, es = s.spec.shape, s.spec.strides, s.spec.element.bytes
+    inner, dense = strides[axis + 1], strides[axis] == shape[axis + 1] * strides[axis + 1]
+    if dense and inner % s.spec.pitch_bytes and axis < s.spec.rank - 2:
+        return f"it follows from the pitch of {s.axis(axis + 1)}"
+    padded = f"pad to a pitch of {pitch:,} B ({_elements(s, pitch)})"
+    if dense and inner == es:
+        return f"next legal {s.axis(axis + 1)} is {pitch // es:,}; or {padded}"
+    return padded
 
 
 def _box(s: _Subject) -> Iterator[Violation]:
     for axis, extent in enumerate(s.spec.box):
         if not 1 <= extent <= TENSOR_MAP_BOX_MAX:
-            copies = _up(max(extent, 1), TENSOR_MAP_BOX_MAX) // TENSOR_MAP_BOX_MAX
+            copies = align_up(max(extent, 1), TENSOR_MAP_BOX_MAX) // TENSOR_MAP_BOX_MAX
             yield Violation(
                 field=s.at("box", axis),
                 got=str(extent),
@@ -244,7 +233,7 @@ def _box_row(s: _Subject) -> Iterator[Violation]:
             got=str(s.spec.box[-1]),
             rule=f"a box row of {row:,} B must be a multiple of {PITCH_BYTES} B",
             why="shared memory is written in 16-byte chunks",
-            fix=f"next legal inner box is {_up(row, PITCH_BYTES) // es} elements",
+            fix=f"next legal inner box is {align_up(row, PITCH_BYTES) // es} elements",
         )
 
 

@@ -1,4 +1,4 @@
-"""What a tensor map says, as data, and how an array and a kernel parameter become one."""
+"""What a tensor map says, as data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Literal, TypeAlias
 from ptxgen.errors import TensorMapError, Violation
 from ptxgen.isa.dtypes import DTYPES
 from ptxgen.isa.dtypes import dtype as dtype_row
-from ptxgen.spec import ArrayMeta, TensorMapParam
 
 Fill: TypeAlias = Literal["zero", "nan"]
 
@@ -64,20 +63,26 @@ MAP_TYPES: Mapping[str, MapType] = MappingProxyType(
 )
 
 
-def map_type(name: str) -> MapType:
+def find_map_type(name: str) -> MapType | None:
     """The map type of a dtype ("bf16", "e4m3", ...) or of a CU_TENSOR_MAP_DATA_TYPE_ suffix.
 
-    fp8 and int8 travel as UINT8. Raises TensorMapError naming a type that no tensor map can hold.
+    fp8 and int8 travel as UINT8. None where a tensor map has no such elements.
     """
     if name in MAP_TYPES:
         return MAP_TYPES[name]
     try:
         suffix = dtype_row(name).map_name
     except KeyError:
-        suffix = None
-    if suffix is None:
+        return None
+    return None if suffix is None else MAP_TYPES[suffix]
+
+
+def map_type(name: str) -> MapType:
+    """`find_map_type`, or TensorMapError naming the type that no tensor map can hold."""
+    found = find_map_type(name)
+    if found is None:
         raise TensorMapError("a tensor map cannot hold this element type", [unsupported(name)])
-    return MAP_TYPES[suffix]
+    return found
 
 
 def unsupported(name: str, field: str = "dtype") -> Violation:
@@ -175,98 +180,3 @@ def box_bytes(dtype: str, box: tuple[int, ...]) -> int:
     Elements out of bounds are filled, written and counted like the others.
     """
     return map_type(dtype).bytes * prod(box)
-
-
-def from_array(
-    array: ArrayMeta, param: TensorMapParam, *, axis_names: tuple[str, ...] = ()
-) -> TensorMapSpec:
-    """The checked map of an array for one kernel parameter.
-
-    Map axis i walks array axis `param.axes[i]`; array axes that the map leaves out must have extent
-    1. The stride of an axis of extent 1 is never used, so any value will do there and a legal one
-    is put in. `axis_names` (one for each array axis, e.g. ("M", "N")) only make messages readable.
-    Raises TensorMapError with every broken rule; `param.arg` names the array.
-    """
-    from ptxgen.layout.tensor_map.rules import check  # rules read specs
-
-    broken = _binding_violations(array, param)
-    if broken:
-        raise TensorMapError(f"{param.name} cannot map {param.arg}", broken)
-    element = map_type(param.dtype)
-    shape = tuple(array.shape[axis] for axis in param.axes)
-    strides = _legal_strides(shape, tuple(array.strides[a] for a in param.axes), element.bytes)
-    spec = TensorMapSpec(
-        dtype=param.dtype,
-        address=array.address,
-        shape=shape,
-        strides=strides,
-        box=param.box,
-        swizzle=param.swizzle,
-        l2=param.l2,
-        fill=param.fill,
-    )
-    names = tuple(axis_names[axis] for axis in param.axes) if axis_names else ()
-    check(spec, name=param.arg, axis_names=names)
-    return spec
-
-
-def _legal_strides(shape: tuple[int, ...], strides: tuple[int, ...], es: int) -> tuple[int, ...]:
-    """The strides with those of extent-1 axes, which nothing walks, replaced by legal ones."""
-    legal = [PITCH_BYTES if n == 1 else s for n, s in zip(shape, strides, strict=True)]
-    if shape[-1] == 1:
-        legal[-1] = es
-    return tuple(legal)
-
-
-def _binding_violations(array: ArrayMeta, param: TensorMapParam) -> list[Violation]:
-    """What is wrong between the array and the parameter, before any rule of the map itself."""
-    rank = len(array.shape)
-    if sorted(set(param.axes)) != sorted(param.axes) or any(not 0 <= a < rank for a in param.axes):
-        return [
-            Violation(
-                field=f"{param.arg}.ndim",
-                got=str(rank),
-                rule=f"the map walks array axes {list(param.axes)}, each once",
-                why=f"{param.name} was generated for arrays of at least {max(param.axes) + 1} axes",
-                fix="pass an array of the rank that the kernel was generated for",
-            )
-        ]
-    broken = [
-        Violation(
-            field=f"{param.arg}.shape[{axis}]",
-            got=str(array.shape[axis]),
-            rule="must be 1",
-            why=f"{param.name} does not walk axis {axis} (it walks {list(param.axes)})",
-            fix="index that axis away, or use a kernel that walks it",
-        )
-        for axis in range(rank)
-        if axis not in param.axes and array.shape[axis] != 1
-    ]
-    broken += [
-        Violation(
-            field=f"{param.arg}.strides[{axis}]",
-            got="0 B",
-            rule="must not be 0 on an axis of more than one element",
-            why="a broadcast axis repeats one address; a store to it would race with itself",
-            fix="pass a contiguous copy",
-        )
-        for axis in param.axes
-        if array.strides[axis] == 0 and array.shape[axis] > 1 and array.size
-    ]
-    wanted, given = param.dtype, array.dtype
-    same = (
-        map_type(given).bytes == map_type(wanted).bytes
-        if wanted in MAP_TYPES
-        else (dtype_row(given) == dtype_row(wanted))
-    )
-    if not same:
-        broken.append(
-            Violation(
-                field=f"{param.arg}.dtype",
-                got=given,
-                rule=f"must be {wanted}",
-                why=f"{param.name} was generated for {wanted} elements",
-                fix=f"convert the array, or generate the kernel for {given}",
-            )
-        )
-    return broken
