@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from ptxgen import env
-from ptxgen.errors import ArgumentError, Violation
+from ptxgen.errors import ArgumentError, DriverError, Violation
 from ptxgen.spec import (
     Access,
     ArrayMeta,
@@ -96,7 +96,6 @@ class BoundStep:
 class BoundLaunch:
     """Every step of a launch, checked and packed, and the arrays it works on."""
 
-    kernel: Launchable
     device: str
     steps: tuple[BoundStep, ...]
     refs: Mapping[str, ArrayRef] = field(default_factory=dict)
@@ -169,11 +168,37 @@ class Backend(Protocol):
         ...
 
 
+class Repeatable(Prepared, Protocol):
+    """A prepared launch that is cheap to repeat. It holds addresses, not arrays."""
+
+    used: bool  # set by every call; the cache of calls clears it
+
+    def on(self, stream: object, owners: Sequence[object]) -> None:
+        """Launch on `stream`, ordered behind the arrays' framework; keep `owners` until it ran."""
+        ...
+
+    def run(self, stream: StreamRef, refs: Mapping[str, ArrayRef]) -> None:
+        """Launch with arrays that were ordered before `stream` already; keep them until it ran."""
+        ...
+
+    def keep(self, refs: Mapping[str, ArrayRef]) -> None:
+        """Keep the arrays alive for as long as this object."""
+        ...
+
+    def is_stale(self, error: DriverError) -> bool:
+        """Whether a failure only means that this object is out of date."""
+        ...
+
+
 @runtime_checkable
 class PreparingBackend(Protocol):
-    """A backend that can turn a bound launch into something cheaper to repeat."""
+    """What a backend adds to `Backend` when launches are worth preparing."""
 
-    def prepare(self, bound: BoundLaunch, arrays: Sequence[object]) -> Prepared: ...
+    def prepare(self, bound: BoundLaunch) -> Repeatable: ...
+
+    def load_on(self, kernel: Launchable, stream: StreamRef) -> Loaded:
+        """`load` for a launch on `stream`. LaunchError where loading there is illegal now."""
+        ...
 
 
 Factory: TypeAlias = Callable[[], Backend]

@@ -18,7 +18,6 @@ from ptxgen.spec import ScalarParam
 Packer = Callable[[object], bytes]
 """Bytes of one value. Raises ValueError with the rule and the cure, in words."""
 
-_LITTLE = "little"
 _EXACT_CURE = "pass a number that the type holds"
 
 
@@ -72,7 +71,7 @@ def _integer(bits: int, low: int, high: int) -> Packer:
         number = int(value)
         if not low <= number <= high:
             raise ValueError(f"holds {low:,} .. {high:,}")
-        return (number & (1 << bits) - 1).to_bytes(size, _LITTLE)
+        return (number & (1 << bits) - 1).to_bytes(size, "little")
 
     return pack_integer
 
