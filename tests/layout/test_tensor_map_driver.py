@@ -36,6 +36,7 @@ def test_every_answer_and_every_byte_agree() -> None:
     text = str(comparison)
     assert "2,000 of 2,000 agree" in text
     assert "CUDA 13.0" in text
+    assert json.loads(json.dumps(comparison.to_dict()))["ok"] is True
 
 
 def test_every_refusal_names_its_rule() -> None:

@@ -70,6 +70,21 @@ class Comparison:
     def ok(self) -> bool:
         return self.rows > 0 and not self.disagreements
 
+    def to_dict(self) -> dict[str, object]:
+        """For JSON."""
+        return {
+            "path": self.path,
+            "driver": self.driver,
+            "rows": self.rows,
+            "accepted": self.accepted,
+            "refused": self.refused,
+            "ok": self.ok,
+            "reasons": dict(self.reasons),
+            "disagreements": [
+                {"line": d.line, "kind": d.kind, "detail": d.detail} for d in self.disagreements
+            ],
+        }
+
     def __str__(self) -> str:
         major, minor = self.driver // 1000, self.driver % 1000 // 10
         agreed = self.rows - len(self.disagreements)
