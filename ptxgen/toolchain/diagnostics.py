@@ -14,7 +14,7 @@ Resources of every function become `Resources`, everything else that has somethi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -38,6 +38,8 @@ _COUNTS: dict[str, re.Pattern[str]] = {
     "cumulative_stack_bytes": re.compile(r"(\d+) bytes cumulative stack size"),
 }
 _CMEM = re.compile(r"(\d+) bytes cmem\[\d+\]")
+# A wgmma with 128 accumulators, 16 names a line, takes 10 lines.
+_STATEMENT_LINES = 16
 # Lines that only say what the command did.
 _CHATTER = re.compile(r"^(\d+ bytes gmem|Compile time = |Ptx assembly aborted due to errors)")
 
@@ -74,7 +76,8 @@ class Resources:
 class Diagnostic:
     """One remark of ptxas. `line` is the PTX line (from 1), None when ptxas names none.
 
-    `source` is that line's text and `origin` the template line behind it, where they are known.
+    `source` is the text of the statement there and `origin` the template line behind it, where
+    they are known.
     """
 
     severity: Severity
@@ -171,18 +174,21 @@ class AssemblyReport:
 
 
 def render_all(diagnostics: Iterable[Diagnostic]) -> str:
-    """Remarks by line, as text; each repeated remark once, each piece of advice once."""
-    lines: list[str] = []
-    said: set[str] = set()
-    advised: set[str] = set()
+    """Remarks by line, as text; a repeated remark once with all its lines, each advice once.
+
+    A kernel with the wrong target has the same refusal at every wgmma.
+    """
+    by_text: dict[str, list[Diagnostic]] = {}
     for diagnostic in sorted(diagnostics, key=lambda d: d.line or 0):
-        if diagnostic.text in said:
-            continue
-        said.add(diagnostic.text)
-        advice = diagnostic.advice
-        lines.append(diagnostic.render(advise=advice is None or advice.name not in advised))
-        if advice is not None:
-            advised.add(advice.name)
+        by_text.setdefault(diagnostic.text, []).append(diagnostic)
+    lines: list[str] = []
+    advised: set[str] = set()
+    for first, *others in by_text.values():
+        name = first.advice.name if first.advice is not None else ""
+        lines.append(first.render(advise=name not in advised))
+        advised.add(name)
+        if others:
+            lines.append(f"    also  PTX line {', '.join(str(d.line) for d in others)}")
     return "\n".join(lines)
 
 
@@ -298,6 +304,25 @@ def annotate(
         if line is None or not 1 <= line <= len(lines):
             return diagnostic
         origin = (locate(line) or "") if locate is not None else ""
-        return replace(diagnostic, source=lines[line - 1], origin=origin)
+        return replace(diagnostic, source=statement_at(lines, line), origin=origin)
 
     return replace(report, diagnostics=tuple(map(annotated, report.diagnostics)))
+
+
+def statement_at(lines: Sequence[str], line: int) -> str:
+    """The text of the statement that ends on a line (from 1).
+
+    ptxas names the last line of an instruction that is spread over several, which for a wgmma holds
+    only its descriptors; the opcode stands above.
+    """
+    parts = [_code(lines[line - 1])]
+    for above in reversed(lines[max(0, line - 1 - _STATEMENT_LINES) : line - 1]):
+        text = _code(above)
+        if not text or text.endswith((";", "{", "}", ":", ")")) or text.startswith("."):
+            break
+        parts.append(text)
+    return " ".join(reversed(parts))
+
+
+def _code(line: str) -> str:
+    return line.partition("//")[0].strip()

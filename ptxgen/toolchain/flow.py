@@ -3,17 +3,22 @@
 ptxas moves the slow path of a spin-wait behind the kernel's EXIT, so that address ranges do not
 show loops. They are found from the graph: a branch back to a block that dominates it closes one,
 and its body is every block that reaches the branch without passing that header.
+
+Two edges are not in the text. BSYNC continues at the point that its BSSY names. An indirect branch
+(BRX) goes through a table that the disassembly does not show; its targets are taken to be the
+blocks that nothing else leads to. Bodies of called functions are not part of the caller's graph.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ptxgen.toolchain.sass import Instruction, SassFunction, count
 
 # Opcodes after which a warp does not fall through, unless the instruction is predicated.
-_ENDS = frozenset({"EXIT", "RET", "BRA", "JMP", "BRX", "JMX", "KILL"})
+_INDIRECT = frozenset({"BRX", "BRXU", "JMX", "JMXU"})
+_ENDS = frozenset({"EXIT", "RET", "BRA", "JMP", "KILL"}) | _INDIRECT
 _SPLITS = _ENDS | {"BSYNC", "WARPSYNC"}
 
 
@@ -81,15 +86,29 @@ def _blocks(code: tuple[Instruction, ...]) -> tuple[Block, ...]:
         if instruction.base in _SPLITS:
             leaders.add(index + 1)
     starts = sorted(leader for leader in leaders if leader < len(code))
+    ends = [*starts[1:], len(code)] if code else []
     number = {start: block for block, start in enumerate(starts)}
     blocks = []
-    for start, end in zip(starts, [*starts[1:], len(code)], strict=True):
-        nexts = [at[t] for t in _targets(code[end - 1], reconvergence) if t in at]
-        if _falls_through(code[end - 1]) and end < len(code):
+    for start, end in zip(starts, ends, strict=True):
+        following = code[end].address if end < len(code) else None
+        nexts = [at[t] for t in _targets(code[end - 1], following, reconvergence) if t in at]
+        if following is not None and _falls_through(code[end - 1]):
             nexts.append(end)
         successors = tuple(dict.fromkeys(number[n] for n in nexts))
         blocks.append(Block(start=start, end=end, successors=successors))
-    return tuple(blocks)
+    return _with_tables(code, blocks)
+
+
+def _with_tables(code: tuple[Instruction, ...], blocks: list[Block]) -> tuple[Block, ...]:
+    """Let indirect branches reach every block that has no other way in."""
+    reached = {0, *(s for block in blocks for s in block.successors)}
+    orphans = tuple(index for index in range(len(blocks)) if index not in reached)
+    return tuple(
+        replace(block, successors=(*block.successors, *orphans))
+        if code[block.end - 1].base in _INDIRECT
+        else block
+        for block in blocks
+    )
 
 
 def _reconvergence(code: tuple[Instruction, ...]) -> Mapping[str, set[int]]:
@@ -101,11 +120,13 @@ def _reconvergence(code: tuple[Instruction, ...]) -> Mapping[str, set[int]]:
     return points
 
 
-def _targets(last: Instruction, reconvergence: Mapping[str, set[int]]) -> Iterator[int]:
+def _targets(
+    last: Instruction, following: int | None, reconvergence: Mapping[str, set[int]]
+) -> Iterator[int]:
     """Addresses that the last instruction of a block may jump to."""
     if last.base == "BSYNC":
         points = reconvergence.get(last.operands, set())
-        if last.address + 16 not in points:  # the usual case: BSYNC stands right before its point
+        if following not in points:  # the usual case: BSYNC stands right before its point
             yield from points
     elif last.base not in ("BSSY", "CALL") and last.target is not None:
         yield last.target

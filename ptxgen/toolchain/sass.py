@@ -36,7 +36,7 @@ CATEGORIES: tuple[tuple[str, str], ...] = (
     ("warp", "SHFL VOTE VOTEU ELECT MATCH REDUX R2UR"),
     (
         "control",
-        "BRA BRX JMP JMX CALL RET EXIT BSSY BSYNC BREAK BMOV YIELD KILL BPT LEPC NOP",
+        "BRA BRX* JMP JMX* CALL RET EXIT BSSY BSYNC BREAK BMOV YIELD KILL BPT LEPC NOP",
     ),
 )
 CATEGORY_NAMES = (*(name for name, _ in CATEGORIES), "alu")
