@@ -24,6 +24,7 @@ from ptxgen.toolchain import discover
 from ptxgen.toolchain.cache import Store, content_key, shared_store
 from ptxgen.toolchain.diagnostics import AssemblyReport, annotate, parse_log, render_all
 from ptxgen.toolchain.discover import Tool
+from ptxgen.toolchain.dump import dump
 from ptxgen.toolchain.process import Finished, run_tool, scratch_folder
 
 Locate: TypeAlias = Callable[[int], str | None]
@@ -110,15 +111,19 @@ def assemble(
         record = _run(ptx, tool, flags, timeout_s, locate)
         store.put(key, _encode(*record))
     data, log = record
+    report = parse_log(log)
+    sha256 = hashlib.sha256(data).hexdigest()
+    entry = report.entries[0].function if report.entries else ""
+    dump(entry, sha256, {".ptx": ptx, ".cubin": data, ".log": log})
     return Cubin(
         bytes=data,
-        sha256=hashlib.sha256(data).hexdigest(),
+        sha256=sha256,
         key=key,
         ptxas=tool.version_text,
         target=target,
         options=flags,
         log=log,
-        report=annotate(parse_log(log), ptx, locate),
+        report=annotate(report, ptx, locate),
     )
 
 

@@ -21,6 +21,7 @@ from ptxgen.toolchain import discover
 from ptxgen.toolchain.assemble import Cubin
 from ptxgen.toolchain.cache import Store, content_key, shared_store
 from ptxgen.toolchain.discover import Tool
+from ptxgen.toolchain.dump import dump
 from ptxgen.toolchain.lineinfo import LineTable, line_tables
 from ptxgen.toolchain.process import run_tool, scratch_folder
 from ptxgen.toolchain.sass import Instruction, Sass, SassFunction
@@ -70,11 +71,19 @@ def disassemble(
     sass = parse_json(text, line_tables(data), cubin_sha256=digest, nvdisasm=tool.version_text)
     if cached is None:
         store.put(key, text.encode())
+    dump(_entry(cubin, sass), digest, {".sass": str(sass)})
     with _parsed_lock:
         _parsed[key] = sass
         while len(_parsed) > _MEMORY_ENTRIES:
             _parsed.popitem(last=False)
     return sass
+
+
+def _entry(cubin: Cubin | bytes, sass: Sass) -> str:
+    """The name under which `assemble` dumped this cubin: its first entry in ptxas's order."""
+    if not isinstance(cubin, bytes) and cubin.report.entries:
+        return cubin.report.entries[0].function
+    return sass.functions[0].name if sass.functions else ""
 
 
 def parse_json(

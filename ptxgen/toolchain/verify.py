@@ -37,9 +37,16 @@ class Row:
     ok: bool
     why: str = ""
 
-    def __str__(self) -> str:
-        text = f"{'ok ' if self.ok else 'BAD'} {self.name:<44} want {self.want:<28} got {self.got}"
+    def render(self, name_width: int = 0, want_width: int = 0) -> str:
+        """One line, and a second one that says why a broken promise matters."""
+        text = (
+            f"{'ok ' if self.ok else 'BAD'} {self.name:<{name_width}}  "
+            f"want {self.want:<{want_width}}  got {self.got}"
+        )
         return text if self.ok or not self.why else f"{text}\n      why  {self.why}"
+
+    def __str__(self) -> str:
+        return self.render()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,8 +139,10 @@ class Count:
         )
 
     def _wanted(self) -> str:
+        if self.exactly == 0 or self.at_most == 0:
+            return "none"
         if self.exactly is not None:
-            return str(self.exactly) if self.exactly else "none"
+            return str(self.exactly)
         parts = [
             (self.multiple_of, "a multiple of"), (self.at_least, "at least"),
             (self.at_most, "at most"),
@@ -233,7 +242,7 @@ class NotPerLane:
             if i.matches(self.pattern)
         ]
         return Row(
-            name=f"{self.pattern.replace('|', ', ')} lane by lane",
+            name=f"{'TMA' if self.pattern == TMA_ISSUE else self.pattern} issued lane by lane",
             want="none",
             got=(str(len(looped)) + _shown(looped)) if looped else "none",
             ok=not looped,
@@ -321,7 +330,10 @@ class VerifyReport:
         head = (
             f"SASS of {self.entry} (cubin {self.cubin_sha256[:12]}, ptxas {self.ptxas}): {verdict}"
         )
-        return "\n".join([head, f"  {self.resources}", *(f"  {row}" for row in self.rows)])
+        names = max((len(row.name) for row in self.rows), default=0)
+        wants = max((len(row.want) for row in self.rows), default=0)
+        body = [f"  {row.render(names, wants)}" for row in self.rows]
+        return "\n".join([head, f"  {self.resources}", *body])
 
 
 def verify(sass: Sass, report: AssemblyReport, expectation: Expectation) -> VerifyReport:

@@ -16,6 +16,7 @@ from ptxgen.toolchain.assemble import assemble
 from ptxgen.toolchain.cache import Store
 from ptxgen.toolchain.disassemble import disassemble
 from ptxgen.toolchain.discover import Tool, tool_at
+from ptxgen.toolchain.dump import DumpWarning
 from ptxgen.toolchain.lineinfo import line_tables
 from ptxgen.toolchain.sass import count
 
@@ -95,6 +96,32 @@ def test_listing_is_kept_on_disk(
     monkeypatch.setattr("ptxgen.toolchain.disassemble._parsed", type(_parsed())())
     gone = replace(disassembler, path=tmp_path / "gone")  # would fail if it were run
     assert disassemble(cubin, nvdisasm=gone, store=Store(tmp_path)) == first
+
+
+def test_dump(
+    disassembler: Tool, assembler: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "new" / "dump"
+    monkeypatch.setenv("PTXGEN_DUMP", str(folder))
+    ptx = ".version 8.0\n.target sm_90a\n.address_size 64\n.entry shown() { bar.sync 0; ret; }\n"
+    cubin = assemble(ptx, ptxas=assembler, store=Store(None))
+    sass = disassemble(cubin, nvdisasm=disassembler, store=Store(None))
+    stem = folder / f"shown-{cubin.sha256[:12]}"
+    assert stem.with_suffix(".ptx").read_text() == ptx
+    assert stem.with_suffix(".cubin").read_bytes() == cubin.bytes
+    assert stem.with_suffix(".log").read_text() == cubin.log
+    assert stem.with_suffix(".sass").read_text() == str(sass)
+    assert len(list(folder.iterdir())) == 4
+
+
+def test_dump_folder_that_cannot_be_written(
+    assembler: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("PTXGEN_DUMP", str(tmp_path / "file"))
+    ptx = ".version 8.0\n.target sm_90a\n.address_size 64\n.entry k() { ret; }\n"
+    with pytest.warns(DumpWarning, match="PTXGEN_DUMP"):
+        assert assemble(ptx, ptxas=assembler, store=Store(None)).bytes
 
 
 def _parsed() -> object:

@@ -178,7 +178,7 @@ BAD_TWINS = {
     "a guard that several lanes may pass": (
         ("elect.sync _|%elected, -1;",
          "and.b32 %x, %tid_x, 28;\n    setp.eq.u32 %elected, %x, 0;"),
-        {"UTMALDG, UTMASTG, UTMAREDG, UBLKCP, UBLKRED lane by lane"},
+        {"TMA issued lane by lane"},
     ),
     "one load is not multicast": (
         (".multicast::cluster", ""),
