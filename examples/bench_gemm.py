@@ -4,7 +4,7 @@
     python examples/bench_gemm.py --cases square   only some of it (square, short_k, odd, small_m)
     python examples/bench_gemm.py --sustained      one second back to back, in alternating blocks
 
-Inputs are random normal; the ratio is peer time / our time, so above 1.00 we are faster. The control
+Inputs are random normal; a ratio is peer time / our time: above 1.00 we are faster. The control
 is the peer against itself: a ratio within it of 1.00 is a tie.
 """
 
@@ -19,9 +19,9 @@ import torch
 
 import ptxgen
 import runtime
+from ptxgen.configs.base import options, spell
 from ptxgen.configs.gemm import GemmProblem
 from ptxgen.configs.gemm_pick import pick
-from ptxgen.configs.base import options, spell
 from runtime.bench.record import provenance, write
 from runtime.bench.timer import CONTROL, contest, rotation, sustained, table
 

@@ -161,7 +161,7 @@ def _events() -> tuple[Any, Any]:
 
 
 def _graph(run: Run, sets: int, seconds: float) -> tuple[Any, int]:
-    """A captured graph of whole rotations that lasts at least `seconds`, and its number of calls."""
+    """A captured graph of whole rotations, at least `seconds` long, and its number of calls."""
     import torch
 
     start, end = _events()
