@@ -22,6 +22,7 @@ from ptxgen.toolchain.assemble import (
 )
 from ptxgen.toolchain.cache import Store
 from ptxgen.toolchain.discover import Tool, all_ptxas, tool_at
+from ptxgen.toolchain.lineinfo import _sections
 
 pytestmark = pytest.mark.asm
 
@@ -90,8 +91,6 @@ def test_line_information_changes_no_instruction(
 
 
 def code_of(cubin: bytes) -> bytes:
-    from ptxgen.toolchain.lineinfo import _sections
-
     section = _sections(cubin)[".text.wgmma_ring"]
     return cubin[section.offset : section.end]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import subprocess
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -93,7 +94,7 @@ def test_listing_is_kept_on_disk(
     ptx = ".version 8.0\n.target sm_90a\n.address_size 64\n.entry kept() { ret; }\n"
     cubin = assemble(ptx, ptxas=assembler, store=Store(None))
     first = disassemble(cubin, nvdisasm=disassembler, store=Store(tmp_path))
-    monkeypatch.setattr("ptxgen.toolchain.disassemble._parsed", type(_parsed())())
+    monkeypatch.setattr("ptxgen.toolchain.disassemble._parsed", OrderedDict())
     gone = replace(disassembler, path=tmp_path / "gone")  # would fail if it were run
     assert disassemble(cubin, nvdisasm=gone, store=Store(tmp_path)) == first
 
@@ -122,12 +123,6 @@ def test_dump_folder_that_cannot_be_written(
     ptx = ".version 8.0\n.target sm_90a\n.address_size 64\n.entry k() { ret; }\n"
     with pytest.warns(DumpWarning, match="PTXGEN_DUMP"):
         assert assemble(ptx, ptxas=assembler, store=Store(None)).bytes
-
-
-def _parsed() -> object:
-    from ptxgen.toolchain import disassemble as module
-
-    return module._parsed
 
 
 def test_what_is_no_cubin(disassembler: Tool, store: Store) -> None:
