@@ -8,12 +8,13 @@ k.sass       the disassembly       k.plan(...)  a shape to a grid and scalars
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ptxgen import templating
+from ptxgen import debug, templating
 from ptxgen.kernels import registry
 from ptxgen.kernels.base import KernelSource
 from ptxgen.spec import ArrayMeta, DeviceLimits, KernelSpec, LaunchPlan, Scalar
@@ -39,6 +40,7 @@ class Kernel:
     def __init__(self, source: KernelSource, *, ptxas: Tool | None = None) -> None:
         self.source = source
         self._ptxas = ptxas
+        debug.rendered(source)
 
     @property
     def reference(self) -> str:
@@ -62,9 +64,12 @@ class Kernel:
         Raises ToolMissing, AssembleError, and AdvisoryError where ptxas serialised wgmma, ignored
         setmaxnreg or spilled (a warning instead with PTXGEN_ADVISORIES=warn).
         """
-        return assembler.require_clean(
+        start = time.perf_counter()
+        cubin = assembler.require_clean(
             assembler.assemble(self.ptx, ptxas=self._ptxas, locate=self.ptx.locate)
         )
+        debug.assembled(self.source, cubin, time.perf_counter() - start)
+        return cubin
 
     @property
     def cubin(self) -> bytes:

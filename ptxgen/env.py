@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from ptxgen.errors import KnobError
+
 T = TypeVar("T")
 
 
@@ -25,13 +27,14 @@ class Knob(Generic[T]):
     help: str
 
     def get(self) -> T:
+        """The value that the environment gives, or the default. Raises KnobError for a bad one."""
         text = os.environ.get(self.name, "")
         if not text:
             return self.default
         try:
             return self.parse(text)
         except ValueError as error:
-            raise ValueError(f"{self.name}={text!r}: {error} ({self.help})") from None
+            raise KnobError(f"{self.name}={text!r}: {error} ({self.help})") from None
 
 
 def _one_of(*values: str) -> Callable[[str], str]:

@@ -3,6 +3,7 @@
     PtxgenError
     ├── ConfigError            a tile config breaks hardware rules (all of them are listed)
     ├── KernelReferenceError   a kernel reference (NAME:key=value,...) cannot be read
+    ├── KnobError              an environment variable PTXGEN_... has a value that it cannot have
     ├── TemplateError          a template names something that it was not given, or is malformed
     ├── PtxSyntaxError         PTX text that our own parser cannot read
     ├── ToolchainError         an external tool is missing, too old, or failed
@@ -69,6 +70,10 @@ class ConfigError(_ViolationError):
 
 class KernelReferenceError(PtxgenError):
     """A kernel reference that cannot be read: unknown kernel, unknown key, or a bad value."""
+
+
+class KnobError(PtxgenError, ValueError):
+    """An environment variable of this project that cannot be read. Names it and what it may be."""
 
 
 class TemplateError(PtxgenError):

@@ -1,0 +1,169 @@
+"""The `ptxgen` command: what may be typed. Each command's work is done by a module beside this one.
+
+Nothing heavy is imported until a command runs, so that `ptxgen --help` answers at once.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="ptxgen",
+    help="PTX for NVIDIA Hopper: generated from templates, checked, and run on a GPU or a CPU.",
+    epilog="A kernel reference is NAME[:key=value,...], for example gemm:tile=128x256x64,stages=4. "
+    "`ptxgen list` shows the names, keys and legal values.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+layout_app = typer.Typer(help="Layouts of arrays in memory.", no_args_is_help=True)
+app.add_typer(layout_app, name="layout")
+
+
+class BackendName(str, Enum):
+    emulator = "emulator"
+    cuda = "cuda"
+
+
+class InputKind(str, Enum):
+    random = "random"
+    integers = "integers"
+
+
+Reference = Annotated[
+    str, typer.Argument(metavar="KERNEL", help="a kernel reference: NAME[:key=value,...]")
+]
+Json = Annotated[bool, typer.Option("--json", help="print one JSON object instead of text")]
+Extent = Annotated[int, typer.Option(min=0)]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from ptxgen import __version__
+
+        print(f"ptxgen {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")
+    ] = False,
+) -> None:
+    """Options before the command."""
+
+
+@app.command("list")
+def list_(json: Json = False) -> None:
+    """The kernels, each with its fields: default, legal values, meaning."""
+    from ptxgen.app import catalogue, output
+
+    raise typer.Exit(output.deliver(catalogue.listing, as_json=json))
+
+
+@app.command()
+def emit(
+    kernel: Reference,
+    file: Annotated[
+        Path | None, typer.Option("-o", "--output", help="write the PTX to this file")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Print a kernel's PTX."""
+    from ptxgen.app import output, show
+
+    raise typer.Exit(output.deliver(lambda: show.emit(kernel, file), as_json=json))
+
+
+@app.command()
+def inspect(kernel: Reference, json: Json = False) -> None:
+    """Config, shared memory, roles, registers, barriers, ptxas's report and the SASS mix."""
+    from ptxgen.app import output, show
+
+    raise typer.Exit(output.deliver(lambda: show.inspect(kernel), as_json=json))
+
+
+@app.command()
+def verify(kernel: Reference, json: Json = False) -> None:
+    """Hold the SASS against what the kernel promises. Exit code 1 if a promise is broken."""
+    from ptxgen.app import output, show
+
+    raise typer.Exit(output.deliver(lambda: show.verify(kernel), as_json=json))
+
+
+@app.command()
+def sass(
+    what: Annotated[
+        str, typer.Argument(metavar="WHAT", help="a kernel reference, a .ptx or a .cubin file")
+    ],
+    json: Json = False,
+) -> None:
+    """Print the SASS of a kernel, a PTX file or a cubin, with the PTX line of each instruction."""
+    from ptxgen.app import output, show
+
+    raise typer.Exit(output.deliver(lambda: show.sass(what), as_json=json))
+
+
+@app.command()
+def run(
+    kernel: Reference,
+    m: Extent = 300,
+    n: Extent = 520,
+    k: Extent = 200,
+    backend: Annotated[
+        BackendName | None,
+        typer.Option(help="default: PTXGEN_BACKEND, else cuda where there is a Hopper GPU"),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="of the inputs")] = 0,
+    inputs: Annotated[
+        InputKind,
+        typer.Option(help="random: normal, within a bound; integers: small, must be exact"),
+    ] = InputKind.random,
+    json: Json = False,
+) -> None:
+    """Run a kernel on made-up arrays and compare it with NumPy in float64. Exit code 1 if wrong."""
+    from ptxgen.app import output, trial
+
+    name = backend.value if backend else None
+    work = lambda: trial.run(kernel, m, n, k, backend=name, seed=seed, inputs=inputs.value)  # noqa: E731
+    raise typer.Exit(output.deliver(work, as_json=json))
+
+
+@layout_app.command()
+def tensormap(
+    against: Annotated[
+        Path, typer.Option(metavar="FILE", help="recorded answers of a driver (JSON lines)")
+    ],
+    json: Json = False,
+) -> None:
+    """Our tensor-map rules and encoder against a driver's recorded answers."""
+    from ptxgen.app import output, tensormaps
+
+    raise typer.Exit(output.deliver(lambda: tensormaps.compare(against), as_json=json))
+
+
+@app.command()
+def doctor(json: Json = False) -> None:
+    """Versions, tools, driver and GPUs; what works here, what is missing, and how to get it."""
+    from ptxgen.app import diagnosis, output
+
+    raise typer.Exit(output.deliver(diagnosis.examine, as_json=json))
+
+
+@app.command()
+def demo(json: Json = False) -> None:
+    """One kernel all the way: config, PTX, cubin, checked SASS, a run, compared with NumPy."""
+    from ptxgen.app import demo as tour
+    from ptxgen.app import output
+
+    raise typer.Exit(output.deliver(tour.tour, as_json=json))
+
+
+def main() -> None:
+    """The entry point of the `ptxgen` script."""
+    app()
