@@ -38,6 +38,7 @@ class Calls(dict[Key, Repeatable]):
                     self.pop(old, None)
                 for kept in self.values():
                     kept.used = False
+            call.used = False  # until it is asked for again
             self[key] = call
 
 

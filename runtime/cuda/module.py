@@ -7,7 +7,6 @@ the user's back, since a CUDA graph may hold a kernel long after its last launch
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import sys
 import threading
@@ -132,11 +131,11 @@ def _load_ptx(image: bytes, spec: KernelSpec) -> Any:
     """PTX through the driver's assembler. Its remarks count as ptxas's do."""
     driver = api()
     option = driver.CUjit_option
-    info, errors = ctypes.create_string_buffer(LOG_BYTES), ctypes.create_string_buffer(LOG_BYTES)
+    info, errors = bytearray(LOG_BYTES), bytearray(LOG_BYTES)
     options: list[tuple[Any, Any]] = [
-        (option.CU_JIT_INFO_LOG_BUFFER, ctypes.addressof(info)),
+        (option.CU_JIT_INFO_LOG_BUFFER, info),
         (option.CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, LOG_BYTES),
-        (option.CU_JIT_ERROR_LOG_BUFFER, ctypes.addressof(errors)),
+        (option.CU_JIT_ERROR_LOG_BUFFER, errors),
         (option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, LOG_BYTES),
         (option.CU_JIT_LOG_VERBOSE, 1),
     ]
@@ -146,11 +145,15 @@ def _load_ptx(image: bytes, spec: KernelSpec) -> Any:
     major, minor = driver_version()
     detail = (
         f"PTX {spec.ptx_version[0]}.{spec.ptx_version[1]} for {spec.target}, driver for CUDA "
-        f"{major}.{minor}\n{errors.value.decode(errors='replace')}"
+        f"{major}.{minor}\n{_text(errors)}"
     )
     module = check(answer, f"assembling {spec.entry} in the driver", detail=detail)
-    _judge(info.value.decode(errors="replace"), spec)
+    _judge(_text(info), spec)
     return module
+
+
+def _text(log: bytearray) -> str:
+    return log.split(b"\0", 1)[0].decode(errors="replace")
 
 
 def _judge(log: str, spec: KernelSpec) -> None:
