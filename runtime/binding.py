@@ -120,7 +120,7 @@ def name_arguments(
 ) -> dict[str, object]:
     """Every value under its name: positional ones in `.param` order, then `args`, then keywords.
 
-    Raises ArgumentError for unknown, doubled and missing names.
+    The result is in `.param` order. Raises ArgumentError for unknown, doubled and missing names.
     """
     order = _order(spec)
     broken: list[Violation] = []
@@ -158,7 +158,7 @@ def name_arguments(
             )
     if broken:
         raise ArgumentError(f"{spec.entry}: wrong arguments", broken)
-    return values
+    return {name: values[name] for name in order if name in values}
 
 
 def _order(spec: KernelSpec) -> tuple[str, ...]:

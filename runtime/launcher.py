@@ -24,7 +24,7 @@ from runtime.backend import (
 )
 from runtime.binding import Call, Grid, bind, name_arguments
 from runtime.buffers import device_of
-from runtime.calls import CALLS, KEYS, learn
+from runtime.calls import CALLS
 
 _REMEMBERED = CALLS.entries
 
@@ -54,14 +54,13 @@ def launch(
     LaunchError or DriverError when the launch cannot be made. Inside a CUDA graph capture the
     kernel must have been launched once before, and its arrays must outlive the graph.
     """
-    if grid is None and backend is None and args is None:
+    plain = grid is None and backend is None and args is None
+    if plain:
         try:
-            key = (
-                *named,
-                *[KEYS[type(x)](x) for x in positional],
-                *[KEYS[type(x)](x) for x in named.values()],
-            )
-            call = _REMEMBERED[id(kernel)][key]
+            known = _REMEMBERED[id(kernel)]
+            call = known.calls[
+                known.read_key(known.name(positional, named) if positional else named)
+            ]
         except KeyError:
             pass
         else:
@@ -72,7 +71,7 @@ def launch(
                     call.on(stream, (*positional, *named.values()))
                 return
             except DriverError as error:
-                _REMEMBERED[id(kernel)].pop(key, None)
+                known.forget(call)
                 if not call.is_stale(error):
                     raise
                 # Its context was reset: check and load afresh, once.
@@ -85,12 +84,9 @@ def launch(
         return
     prepared = runner.prepare(checked.bound)
     prepared.run(checked.stream, checked.bound.refs)
-    if grid is None and backend is None and args is None:
-        frameworks = (ref.framework for ref in checked.bound.refs.values())
-        given = (*positional, *named.values())
-        if learn(checked.arrays, frameworks) and all(type(x) in KEYS for x in given):
-            key = (*named, *[KEYS[type(x)](x) for x in given])
-            CALLS.of(kernel).remember(key, prepared)
+    if plain:
+        frameworks = {name: ref.framework for name, ref in checked.bound.refs.items()}
+        CALLS.of(kernel).remember(values, frameworks, prepared)
 
 
 def prepare(

@@ -25,6 +25,8 @@ from runtime import calls
 from runtime.backend import BACKENDS, StreamRef
 from runtime.cuda.backend import CudaBackend
 
+pytestmark = pytest.mark.unit
+
 INVALID_VALUE, INVALID_CONTEXT, INVALID_HANDLE, ILLEGAL_ADDRESS = 1, 201, 400, 700
 CLUSTER_DIMENSION, PROGRAMMATIC = 4, 6  # CUlaunchAttributeID
 
@@ -111,9 +113,15 @@ def test_a_repeated_launch_plans_nothing(driver, torch):
     for _ in range(3):
         runtime.launch(kernel, **arrays)
     assert kernel.plans == 1
-    runtime.launch(kernel, *arrays.values())  # positional: another key, the same meaning
     runtime.launch(kernel, *arrays.values())
-    assert kernel.plans == 2
+    runtime.launch(kernel, arrays["a"], d=arrays["d"], b=arrays["b"])
+    assert kernel.plans == 1
+    with pytest.raises(ArgumentError, match="must be given once"):
+        runtime.launch(kernel, arrays["a"], **arrays)
+    with pytest.raises(ArgumentError, match="is no argument of k"):
+        runtime.launch(kernel, **arrays, e=arrays["d"])
+    with pytest.raises(ArgumentError, match="must be an array"):
+        runtime.launch(kernel, a=arrays["a"])
 
 
 @pytest.mark.parametrize("change", ["address", "shape", "strides", "device", "scalar", "zero"])
@@ -161,7 +169,7 @@ def test_the_cache_of_calls_is_bounded_and_keeps_what_is_used(driver, torch):
     for s in range(1, 3 * calls.CALLS_PER_KERNEL):
         runtime.launch(kernel, x=x, s=s)
         runtime.launch(kernel, x=x, s=0)
-    assert len(calls.CALLS.of(kernel)) <= calls.CALLS_PER_KERNEL
+    assert len(calls.CALLS.of(kernel).calls) <= calls.CALLS_PER_KERNEL
     assert kernel.plans == 3 * calls.CALLS_PER_KERNEL  # s=0 was planned once
 
 
