@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Kernel:
-    """A generated kernel. Assembling and disassembling happen when first asked for, then never again.
+    """A generated kernel. It is assembled and disassembled when first asked for, then never again.
 
     The cubin that `sass`, `verify` and `report` describe is the one that a launch loads.
     """
@@ -90,7 +90,7 @@ class Kernel:
         return verifier.verify(self.sass, self.assembly.report, self.source.expectation)
 
     def report(self) -> KernelReport:
-        """Config, shared-memory map, roles, registers, barriers, ptxas's numbers and the SASS mix."""
+        """Config, shared-memory map, roles, registers, barriers, ptxas's report and SASS mix."""
         from ptxgen.report import KernelReport
 
         return KernelReport.of(self)

@@ -3,8 +3,8 @@
     1  choices            2  resources and timing      3  config and shared-memory map
     4  the PTX            5  the SASS                  6  the emulator's trace
 
-Each level includes those below it. Levels 1 and 2 also speak at every launch that is not remembered,
-and 6 speaks in the emulator; both read the knob themselves.
+Each level includes those below it. Levels 1 and 2 also speak at every launch that is not
+remembered, and 6 speaks in the emulator; both read the knob themselves.
 """
 
 from __future__ import annotations

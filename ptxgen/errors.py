@@ -9,9 +9,9 @@
     ├── ToolchainError         an external tool is missing, too old, or failed
     │   ├── ToolMissing
     │   ├── AssembleError      ptxas refused the PTX
-    │   └── AdvisoryError      ptxas accepted it, but serialised wgmma, ignored setmaxnreg or spilled
+    │   └── AdvisoryError      ptxas accepted it, but gave something up (wgmma order, registers)
     ├── SassMismatch           the SASS is not what the kernel promises
-    ├── ArgumentError          a launch argument is unusable (dtype, shape, stride, device, overlap, ...)
+    ├── ArgumentError          a launch argument is unusable (dtype, shape, stride, device, ...)
     │   └── TensorMapError     an array that a tensor map cannot describe
     ├── LaunchError            a launch cannot be made, or did not come back
     │   └── DriverError        the CUDA driver's own answer, with its name
@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """One broken rule: which field, what it has, what the hardware wants, why, and a legal choice."""
+    """One broken rule: the field, what it has, what the hardware wants, why, a legal choice."""
 
     field: str
     got: str
@@ -120,7 +120,7 @@ class SassMismatch(PtxgenError):
 
 
 class ArgumentError(_ViolationError):
-    """A launch argument that cannot be used. Names the argument, the value, the rule and the cure."""
+    """A launch argument that cannot be used: its name, the value, the rule and the cure."""
 
 
 class TensorMapError(ArgumentError):

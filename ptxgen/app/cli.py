@@ -5,7 +5,7 @@ Nothing heavy is imported until a command runs, so that `ptxgen --help` answers 
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -24,12 +24,12 @@ layout_app = typer.Typer(help="Layouts of arrays in memory.", no_args_is_help=Tr
 app.add_typer(layout_app, name="layout")
 
 
-class BackendName(str, Enum):
+class BackendName(StrEnum):
     emulator = "emulator"
     cuda = "cuda"
 
 
-class InputKind(str, Enum):
+class InputKind(StrEnum):
     random = "random"
     integers = "integers"
 
@@ -130,7 +130,10 @@ def run(
     from ptxgen.app import output, trial
 
     name = backend.value if backend else None
-    work = lambda: trial.run(kernel, m, n, k, backend=name, seed=seed, inputs=inputs.value)  # noqa: E731
+
+    def work() -> output.Answer:
+        return trial.run(kernel, m, n, k, backend=name, seed=seed, inputs=inputs.value)
+
     raise typer.Exit(output.deliver(work, as_json=json))
 
 
@@ -158,10 +161,10 @@ def doctor(json: Json = False) -> None:
 @app.command()
 def demo(json: Json = False) -> None:
     """One kernel all the way: config, PTX, cubin, checked SASS, a run, compared with NumPy."""
-    from ptxgen.app import demo as tour
     from ptxgen.app import output
+    from ptxgen.app.demo import tour
 
-    raise typer.Exit(output.deliver(tour.tour, as_json=json))
+    raise typer.Exit(output.deliver(lambda: tour(quiet=json), as_json=json))
 
 
 def main() -> None:

@@ -130,7 +130,7 @@ def _abilities(driver: machine.Driver) -> Iterator[Ability]:
 
 
 def _tried(name: str, work: Callable[[], str], cure: str, *, core: bool = True) -> Ability:
-    """Run `work`; whatever it raises is the answer, since finding faults is what we are here for."""
+    """Run `work`; whatever it raises is the answer, since finding faults is our business here."""
     try:
         return Ability(name=name, works=True, detail=work(), core=core)
     except PtxgenError as error:

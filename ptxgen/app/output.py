@@ -56,7 +56,7 @@ def draw(view: RenderableType) -> None:
     """
     console = Console(highlight=False, emoji=False)
     if console.is_terminal:
-        console.print(view, soft_wrap=isinstance(view, Text))
+        console.print(view, soft_wrap=isinstance(view, Text), crop=False)
         return
     if isinstance(view, Text):
         sys.stdout.write(view.plain if view.plain.endswith("\n") else view.plain + "\n")
@@ -111,8 +111,7 @@ def _os_message(error: OSError) -> str:
 
 
 def _show_warning(
-    message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object
+    message: Warning | str, category: type[Warning], *_where: object, **_how: object
 ) -> None:
     """A warning as a person wants it: what it says, not which line of ours said it."""
-    del filename, lineno
     note(f"{category.__name__}: {message}")

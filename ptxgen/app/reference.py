@@ -4,10 +4,10 @@ The bound is per element and follows from the arithmetic, not from experience:
 
     |D - ref|  <=  u |ref|  +  K 2^-23 sum |a b|
 
-Products of 16-bit floats are exact in f32. Each of K additions in f32 may lose up to one unit in the
-last place (2^-23; tensor cores truncate) of a partial sum, which is at most sum |a b|. Rounding the
-result to the type of D adds u |ref|, with u = 2^-8 for bf16, 2^-11 for f16, 2^-24 for f32. Where
-both terms vanish (K = 0, or all zeros) only equality passes.
+Products of 16-bit floats are exact in f32. Each of K additions in f32 may lose up to one unit in
+the last place (2^-23; tensor cores truncate) of a partial sum, which is at most sum |a b|. Rounding
+the result to the type of D adds u |ref|, with u = 2^-8 for bf16, 2^-11 for f16, 2^-24 for f32.
+Where both terms vanish (K = 0, or all zeros) only equality passes.
 """
 
 from __future__ import annotations
@@ -78,16 +78,13 @@ def compare(a: Any, b: Any, d: Any, name: str, *, exact: bool) -> Comparison:
     reference = a64 @ b64.T
     error = np.abs(d64 - reference)
     k = a64.shape[1]
-    unit = 2.0 ** -SIGNIFICAND_BITS[name]
+    bound = _bound(a64, b64, reference, name)
     if exact:
-        rounded = reference.astype(dtype(name).np_dtype).astype(np.float64)
-        good = d64 == rounded
+        good = d64 == reference.astype(dtype(name).np_dtype).astype(np.float64)
         rule = f"D equals the exact sum, rounded once to {name}"
     else:
-        good = error <= (bound := _bound(a64, b64, reference, name))
+        good = error <= bound
         rule = f"|D - ref| <= 2^-{SIGNIFICAND_BITS[name]} |ref| + {k} x 2^-23 x sum |a b|"
-    if exact:
-        bound = np.abs(reference) * unit
     bad = np.argwhere(~good)
     return Comparison(
         rule=rule,

@@ -94,6 +94,7 @@ def ptx_text(ptx: str) -> Text:
     text = Syntax("", "ptx", theme="ansi_dark").highlight(ptx)
     text.rstrip()
     text.append("\n")
+    text.no_wrap, text.overflow = True, "ignore"  # lines stay whole, so that they can be copied
     return text
 
 

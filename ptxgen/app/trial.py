@@ -103,8 +103,8 @@ def _problem(kernel: Kernel) -> GemmProblem:
     problem = kernel.source.problem
     if not isinstance(problem, GemmProblem):
         raise KernelReferenceError(
-            f"{kernel.reference}: it is not known here which arrays a {kernel.source.family} kernel "
-            "takes; gemm kernels can be tried, others through runtime.launch"
+            f"{kernel.reference}: `ptxgen run` makes arrays for gemm kernels only; run others with "
+            "runtime.launch"
         )
     return problem
 
