@@ -161,7 +161,7 @@ def _explain(checked: Call) -> None:
     """PTXGEN_DEBUG: 1 says what was chosen, 2 what it takes."""
     level = env.DEBUG.get()
     if level >= 1:
-        where = f"{checked.backend.name} {checked.bound.device}"
+        where = f"ptxgen: {checked.backend.name} {checked.bound.device}"
         print(f"{where}: {checked.plan.explain()}", file=sys.stderr)
     if level >= 2:
         for step in checked.bound.steps:
