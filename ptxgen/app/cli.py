@@ -169,4 +169,7 @@ def demo(json: Json = False) -> None:
 
 def main() -> None:
     """The entry point of the `ptxgen` script."""
+    from ptxgen.app.output import show_warnings_plainly
+
+    show_warnings_plainly()
     app()

@@ -101,6 +101,7 @@ def _main_loop(ptx: str) -> str:
     start = ptx.index("    $CONSUME_STAGE:\n")
     end = ptx.index("bra $CONSUME_STAGE;\n", start)
     loop = re.sub(r"\s+\{(%acc\d+),[^}]*?(%acc\d+)\}", r" {\1, ..., \2}", ptx[start:end])
+    loop = re.sub(r"(\.\.\., %acc\d+\}),\s+", r"\1, ", loop)
     lines = f"{loop}bra $CONSUME_STAGE;".splitlines()
     mmas = [i for i, line in enumerate(lines) if "wgmma.mma_async" in line]
     commit = next(i for i, line in enumerate(lines) if "wgmma.commit_group" in line)

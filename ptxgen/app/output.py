@@ -37,7 +37,6 @@ class Answer:
 
 def deliver(make: Callable[[], Answer], *, as_json: bool) -> int:
     """Make an answer, print it, and return the exit code."""
-    warnings.showwarning = _show_warning
     try:
         answer = make()
     except (PtxgenError, OSError) as error:
@@ -110,8 +109,12 @@ def _os_message(error: OSError) -> str:
     return where + (error.strerror or str(error))
 
 
+def show_warnings_plainly() -> None:
+    """From here on a warning is what it says on stderr, not which line of ours said it."""
+    warnings.showwarning = _show_warning
+
+
 def _show_warning(
     message: Warning | str, category: type[Warning], *_where: object, **_how: object
 ) -> None:
-    """A warning as a person wants it: what it says, not which line of ours said it."""
     note(f"{category.__name__}: {message}")
