@@ -81,7 +81,8 @@ class KernelReport:
             (
                 "launch",
                 f"entry {s.entry}\nblock {s.block}, cluster {s.cluster}, "
-                f"{s.smem_bytes:,} B dynamic shared memory, PTX {s.ptx_version[0]}.{s.ptx_version[1]}",
+                f"{s.smem_bytes:,} B dynamic shared memory, "
+                f"PTX {s.ptx_version[0]}.{s.ptx_version[1]}",
             ),
             ("roles", "\n".join(f"{r.name:10} warps {r.warps:6} {r.does}" for r in self.roles)),
             ("registers", str(self.registers)),

@@ -1,14 +1,15 @@
-"""Fields of problems and configs: how they are spelled in a kernel reference, and how rules report.
+"""Fields of problems and configs, how a kernel reference spells them, and rules as data.
 
 A problem or config is a frozen dataclass whose fields are made with `option`, so that the command
-line, error messages and documentation share one description.
+line, error messages and documentation share one description. A family's rules are one table of
+`Rule`; validation, tuner and documentation read the same table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import Field, field, fields
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import Field, dataclass, field, fields
+from typing import Any, Generic, TypeVar
 
 from ptxgen.errors import ConfigError, KernelReferenceError, Violation
 
@@ -25,7 +26,7 @@ def extents(count: int) -> Callable[[str], tuple[int, ...]]:
 
     def parse(text: str) -> tuple[int, ...]:
         parts = text.lower().split("x")
-        if len(parts) != count or not all(p.isdigit() for p in parts):
+        if len(parts) != count or not all(p.isdecimal() for p in parts):
             raise ValueError(
                 f"want {count} positive integers joined by x, like {'x'.join(['2'] * count)}"
             )
@@ -50,7 +51,7 @@ def integer(*words: str) -> Callable[[str], int | str]:
 
 def spell(value: object) -> str:
     """A field's value as it is written in a kernel reference."""
-    return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return "x".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
 
 
 def options(cls: type[Any]) -> dict[str, Field[Any]]:
@@ -59,7 +60,7 @@ def options(cls: type[Any]) -> dict[str, Field[Any]]:
 
 
 def from_text(cls: type[T], values: dict[str, str]) -> T:
-    """An instance from the texts of a kernel reference. Raises KernelReferenceError on a bad one."""
+    """An instance from the texts of a kernel reference. Raises KernelReferenceError."""
     parsed: dict[str, Any] = {}
     for name, text in values.items():
         meta = options(cls)[name].metadata
@@ -70,10 +71,38 @@ def from_text(cls: type[T], values: dict[str, str]) -> T:
     return cls(**parsed)
 
 
-def require(what: str, violations: Iterable[Violation], rules: int) -> None:
-    """Raise one ConfigError that lists all the broken rules, or return."""
-    broken = tuple(violations)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule(Generic[T]):
+    """One rule of the hardware: `check` yields what breaks it, and a legal choice.
+
+    `text` says it in words. `needs` names the rules without which its numbers mean nothing; it is
+    skipped where one of them is broken.
+    """
+
+    name: str
+    text: str
+    check: Callable[[T], Iterator[Violation]]
+    needs: tuple[str, ...] = ()
+
+
+def violations(rules: Sequence[Rule[T]], subject: T) -> tuple[Violation, ...]:
+    """What is wrong with `subject`: every broken rule, in the order of the table."""
+    found: list[Violation] = []
+    holding: set[str] = set()
+    for rule in rules:
+        if not holding.issuperset(rule.needs):
+            continue
+        broken = tuple(rule.check(subject))
+        found += broken
+        if not broken:
+            holding.add(rule.name)
+    return tuple(found)
+
+
+def require(what: str, rules: Sequence[Rule[T]], subject: T) -> None:
+    """Raise one ConfigError that lists every broken rule, or return."""
+    broken = violations(rules, subject)
     if broken:
         raise ConfigError(
-            f"{what} cannot run on sm_90a ({len(broken)} of {rules} rules broken)", broken
+            f"{what} cannot run on sm_90a ({len(broken)} of {len(rules)} rules broken)", broken
         )

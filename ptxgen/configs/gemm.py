@@ -1,28 +1,30 @@
-"""GEMM: what is fixed by the problem, what we choose, and every rule of the hardware it touches."""
+"""GEMM: what is fixed by the problem, what we choose, and every number that follows from the two.
+
+The rules that a choice must keep are in `gemm_rules`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gcd
 from typing import Literal
 
-from ptxgen.configs.base import extents, integer, option, require
+from ptxgen.configs.base import extents, integer, option, require, violations
+from ptxgen.configs.gemm_rules import RULES
 from ptxgen.errors import Violation
 from ptxgen.isa import arch
-from ptxgen.isa.dtypes import DTYPES, DType, dtype
+from ptxgen.isa.dtypes import DType, dtype
 from ptxgen.layout.smem_plan import Buffer, SmemPlan
 from ptxgen.layout.swizzle import Swizzle, largest_swizzle
+from ptxgen.layout.tensor_map import box_bytes
 from ptxgen.models.pipeline import Ring, RingBarriers
 from ptxgen.models.registers import RegisterPool, accumulator_registers, producer_consumer, split
 
-INPUTS = ("bf16", "f16")
-OUTPUTS = ("bf16", "f16", "f32")
-CLUSTERS = ((1, 1), (2, 1), (1, 2))
 WGMMA_M, WGMMA_K = 64, 16  # rows and 16-bit k of one wgmma; PTX ISA 9.7.15.2
 SWIZZLE = Swizzle(128)  # of A and B: one row of a box is one 128-byte span
 SLAB_RING_BYTES = 16_384  # default D staging a consumer: 2 slabs of 16-bit, 1 of 32-bit columns
+SLAB_COLUMNS = 64  # default width of a slab of D, where tile_n has whole ones
 
 
 def _dtype_name(text: str) -> str:
@@ -53,7 +55,7 @@ class GemmProblem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GemmConfig:
-    """Our choice for a GEMM. 0 means "derive it": see `resolve`."""
+    """Our choice for a GEMM. 0 means "derive it": see `Gemm.resolved`."""
 
     tile: tuple[int, int, int] = option(
         (128, 256, 64), parse=extents(3),
@@ -61,24 +63,20 @@ class GemmConfig:
         help="elements of D a CTA computes, and of K a stage holds",
     )  # fmt: skip
     stages: int | Literal["max"] = option(
-        4, parse=integer("max"), legal="2.. as many as fit, or max", help="depth of the TMA ring"
+        4, parse=integer("max"), legal="1.. as many as fit, or max", help="depth of the TMA ring"
     )
     cluster: tuple[int, int] = option(
         (2, 1), parse=extents(2), legal="1x1, 2x1, 1x2",
         help="CTAs along M x N that share loads: 2x1 shares B, 1x2 shares A",
     )  # fmt: skip
     consumers: int = option(
-        0,
-        parse=integer(),
-        legal="1..3; 0: derive",
+        0, parse=integer(), legal="1..3; 0: derive",
         help="consumer warpgroups; each takes tile M / consumers rows",
-    )
+    )  # fmt: skip
     wait_depth: int = option(
-        1,
-        parse=integer(),
-        legal="0, 1",
+        1, parse=integer(), legal="0, 1",
         help="wgmma groups in flight while the next stage is awaited",
-    )
+    )  # fmt: skip
     store_n: int = option(
         0, parse=integer(), legal="divisors of tile N; 0: derive, at most 64",
         help="columns of D staged at once for the TMA store",
@@ -88,7 +86,7 @@ class GemmConfig:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True)  # no slots: some numbers are cached
 class Gemm:
     """A problem with a config, and everything that follows from the two."""
 
@@ -111,10 +109,10 @@ class Gemm:
 
     @property
     def consumers(self) -> int:
-        """Consumer warpgroups: as told, else one for 64 rows, three for 192, else two."""
+        """Consumer warpgroups: as told, else as many as share the 64-row blocks of the tile."""
         if self.config.consumers:
             return self.config.consumers
-        return {64: 1, 192: 3}.get(self.tile_m, 3 if self.tile_m == 384 else 2)
+        return max(n for n in (1, 2, 3) if self.tile_m // WGMMA_M % n == 0)
 
     @property
     def threads(self) -> int:
@@ -185,6 +183,13 @@ class Gemm:
     def b_box(self) -> tuple[int, int]:
         return (self.tile_n // self.cluster_m, SWIZZLE.span // self.problem.input.bytes)
 
+    @property
+    def tx_bytes(self) -> int:
+        """Bytes that complete full[s]: every box that lands in a stage, whichever CTA loads it."""
+        a = self.cluster_n * box_bytes(self.problem.dtype, self.a_box)
+        b = self.cluster_m * box_bytes(self.problem.dtype, self.b_box)
+        return self.k_boxes * (a + b)
+
     # ------------------------------------------------------------------ stores
 
     @property
@@ -198,11 +203,15 @@ class Gemm:
 
     @property
     def store_n(self) -> int:
-        """Columns of a slab: as told, else the most up to 64 that divide tile_n into whole boxes."""
+        """Columns of a slab: as told, else the most up to 64 that divide tile_n in whole boxes."""
         if self.config.store_n:
             return self.config.store_n
-        whole = range(self.store_box_n, min(self.tile_n, 64) + 1, self.store_box_n)
-        return max((n for n in whole if self.tile_n % n == 0), default=self.store_box_n)
+        return max(n for n in self.legal_store_n() if n <= SLAB_COLUMNS)
+
+    def legal_store_n(self) -> tuple[int, ...]:
+        """Slab widths that divide tile_n into whole store boxes."""
+        box = self.store_box_n
+        return tuple(n for n in range(box, self.tile_n + 1, box) if self.tile_n % n == 0)
 
     @property
     def slab_bytes(self) -> int:
@@ -223,6 +232,7 @@ class Gemm:
     # ------------------------------------------------------------------ shared memory, ring
 
     def smem_with(self, stages: int) -> SmemPlan:
+        """The shared-memory map with that many stages."""
         atom = SWIZZLE.atom_bytes
         return SmemPlan.of(
             Buffer(name="A", bytes=self.a_bytes, align=atom, count=stages, note="ring of A tiles"),
@@ -239,7 +249,7 @@ class Gemm:
     @cached_property
     def most_stages(self) -> int:
         """The deepest ring that fits."""
-        each = self.a_bytes + self.b_bytes + 16
+        each = self.smem_with(1).total - self.smem_with(0).total
         return max((arch.SMEM_PER_CTA_BYTES - self.smem_with(0).total) // each, 0)
 
     @property
@@ -251,27 +261,29 @@ class Gemm:
         return self.smem_with(self.stages)
 
     @property
+    def least_stages(self) -> int:
+        """The smallest ring that makes progress at this wait depth."""
+        return Ring(stages=0, wait_depth=self.config.wait_depth).least_stages
+
+    @property
     def ring(self) -> Ring:
         return Ring(stages=self.stages, wait_depth=self.config.wait_depth)
 
     @property
     def barriers(self) -> RingBarriers:
         return RingBarriers(
-            consumers=self.consumers,
-            destinations=self.cluster_size,
-            tx_bytes=self.a_bytes + self.b_bytes,
+            consumers=self.consumers, destinations=self.cluster_size, tx_bytes=self.tx_bytes
         )
 
-    # ------------------------------------------------------------------ rules
+    # ------------------------------------------------------------------ the whole
 
     def check(self) -> tuple[Violation, ...]:
-        """All broken rules. The second group is only meaningful once the first one holds."""
-        broken = tuple(_shape_rules(self))
-        return broken or tuple(_resource_rules(self))
+        """Every broken rule, with the numbers and a legal choice."""
+        return violations(RULES, self)
 
     def require(self) -> Gemm:
         """This object, or a ConfigError that lists every broken rule."""
-        require("gemm config", self.check(), RULES)
+        require("gemm config", RULES, self)
         return self
 
     def resolved(self) -> GemmConfig:
@@ -283,138 +295,3 @@ class Gemm:
             store_n=self.store_n,
             store_slabs=self.store_slabs,
         )
-
-
-RULES = 14
-
-
-def _nearest(value: int, low: int, high: int, step: int) -> int:
-    return min(max(-(-value // step) * step, low), high)
-
-
-def _shape_rules(g: Gemm) -> Iterator[Violation]:
-    """Rules on single fields, and those that make the derived numbers whole."""
-    for name, value, legal in (
-        ("dtype", g.problem.dtype, INPUTS),
-        ("out_dtype", g.problem.out_dtype, ("same", *OUTPUTS)),
-    ):
-        if value not in legal:
-            known = "" if value in DTYPES else " (unknown type)"
-            yield Violation(
-                field=name, got=value, rule=f"must be one of {', '.join(legal)}{known}",
-                why="this kernel multiplies 16-bit floats with f32 accumulation",
-            )  # fmt: skip
-    extents_ok = True
-    for name, value, low, high, step, why in (
-        ("tile_m", g.tile_m, 64, 384, 64, "a wgmma computes 64 rows"),
-        ("tile_n", g.tile_n, 8, 256, 8, "wgmma N is 8..256 in steps of 8"),
-        (
-            "tile_k",
-            g.tile_k,
-            64,
-            256,
-            64,
-            "a stage holds whole 128-byte swizzle rows of 64 elements",
-        ),
-    ):
-        if value % step or not low <= value <= high:
-            extents_ok = False
-            yield Violation(
-                field=name, got=str(value), rule=f"must be {low}..{high} in steps of {step}",
-                why=why, fix=f"use {_nearest(value, low, high, step)}",
-            )  # fmt: skip
-    if g.config.cluster not in CLUSTERS:
-        extents_ok = False
-        yield Violation(
-            field="cluster", got=f"{g.cluster_m}x{g.cluster_n}", rule="must be 1x1, 2x1 or 1x2",
-            why="one operand is shared by the CTAs of a cluster",
-        )  # fmt: skip
-    if not 1 <= g.consumers <= 3:
-        extents_ok = False
-        yield Violation(
-            field="consumers", got=str(g.consumers), rule="must be 1, 2 or 3",
-            why="with the producer that makes at most 512 threads and 128 registers a thread",
-        )  # fmt: skip
-    if g.config.wait_depth not in (0, 1):
-        yield Violation(
-            field="wait_depth", got=str(g.config.wait_depth), rule="must be 0 or 1",
-            why="two groups in flight need two sets of accumulators",
-        )  # fmt: skip
-    if g.config.stages != "max" and g.stages < 1:
-        yield Violation(field="stages", got=str(g.stages), rule="must be at least 1")
-    if not extents_ok:
-        return
-    if g.tile_m % (WGMMA_M * g.consumers):
-        fits = [n for n in (1, 2, 3) if g.tile_m % (WGMMA_M * n) == 0]
-        yield Violation(
-            field="consumers", got=str(g.consumers), rule=f"must share {g.tile_m} rows in multiples of 64",
-            why="a consumer warpgroup computes whole wgmmas", fix=f"use {' or '.join(map(str, fits))}",
-        )  # fmt: skip
-    for name, rows, ctas in (("tile_n", g.tile_n, g.cluster_m), ("tile_m", g.tile_m, g.cluster_n)):
-        if rows % (8 * ctas):
-            yield Violation(
-                field=name, got=str(rows), rule=f"must be a multiple of {8 * ctas} in cluster {g.cluster_m}x{g.cluster_n}",
-                why=f"each of {ctas} CTAs loads an equal share of whole 8-row swizzle atoms",
-                fix=f"use {_nearest(rows, 8 * ctas, 256, 8 * ctas)}",
-            )  # fmt: skip
-        elif rows // ctas > arch.TENSOR_MAP_BOX_MAX:
-            yield Violation(
-                field=name, got=str(rows), rule=f"needs a TMA box of {rows // ctas} rows, the limit is {arch.TENSOR_MAP_BOX_MAX}",
-                fix=f"use {name}<={arch.TENSOR_MAP_BOX_MAX * ctas}",
-            )  # fmt: skip
-    if g.config.store_n and (g.tile_n % g.store_n or g.store_n % g.store_box_n):
-        legal_n = [
-            n for n in range(g.store_box_n, g.tile_n + 1, g.store_box_n) if g.tile_n % n == 0
-        ]
-        yield Violation(
-            field="store_n", got=str(g.store_n),
-            rule=f"must divide tile_n={g.tile_n} into whole store boxes of {g.store_box_n} columns",
-            fix=f"use one of {', '.join(map(str, legal_n))}",
-        )  # fmt: skip
-    elif g.config.store_slabs < 0 or g.slabs_per_tile % g.store_slabs:
-        legal_slabs = [n for n in range(1, g.slabs_per_tile + 1) if g.slabs_per_tile % n == 0]
-        yield Violation(
-            field="store_slabs", got=str(g.config.store_slabs),
-            rule=f"must divide the {g.slabs_per_tile} slabs of a tile",
-            why="every tile starts with the first slab of the ring",
-            fix=f"use one of {', '.join(map(str, legal_slabs))}",
-        )  # fmt: skip
-
-
-def _resource_rules(g: Gemm) -> Iterator[Violation]:
-    """Rules on sums: registers, shared memory, ring depth, barrier limits."""
-    yield from g.registers.violations()
-    if g.stages < g.ring.least_stages:
-        if g.most_stages >= g.ring.least_stages:
-            yield Violation(
-                field="stages", got=str(g.stages), rule=f"must be at least {g.ring.least_stages} with wait_depth={g.config.wait_depth}",
-                why="a stage is released only after the next one has been multiplied",
-                fix=f"use stages={g.ring.least_stages}..{g.most_stages}, or wait_depth=0",
-            )  # fmt: skip
-    if not g.smem.fits() or g.most_stages < g.ring.least_stages:
-        plan = g.smem if not g.smem.fits() else g.smem_with(g.ring.least_stages)
-        yield from plan.violations(
-            field="stages", got=str(max(g.stages, g.ring.least_stages)), fix=_smaller(g)
-        )
-    if g.barriers.tx_bytes >= 2**20:
-        yield Violation(
-            field="tile", got="x".join(map(str, g.config.tile)),
-            rule=f"expects {g.barriers.tx_bytes:,} bytes a stage, an mbarrier counts to {2**20 - 1:,}",
-        )  # fmt: skip
-
-
-def _smaller(g: Gemm) -> str:
-    """What would fit: fewer stages, or the widest tile at the stages asked for."""
-    choices = []
-    if g.most_stages >= g.ring.least_stages:
-        choices.append(f"stages<={g.most_stages}")
-    step = 8 * g.cluster_m
-    for tile_n in range(g.tile_n - step, 0, -step):
-        smaller = Gemm(
-            g.problem,
-            replace(g.config, tile=(g.tile_m, tile_n, g.tile_k), store_n=0, store_slabs=0),
-        )
-        if smaller.smem_with(max(g.stages, g.ring.least_stages)).fits():
-            choices.append(f"tile_n<={tile_n}")
-            break
-    return "use " + ", or ".join(choices) if choices else "use a smaller tile_m or tile_k"

@@ -1,7 +1,7 @@
 """Which config for a shape: candidates, each scored by a small time model; the least time wins.
 
-The model counts SM cycles. A tile's main loop takes as long as the slower of wgmma and its feed from
-L2; around it stand the filling of the ring and the store of D. Tiles run in waves of clusters.
+The model counts SM cycles. A tile's main loop takes as long as the slower of wgmma and its feed
+from L2; around it stand the filling of the ring and the store of D. Tiles run in waves of clusters.
 """
 
 from __future__ import annotations

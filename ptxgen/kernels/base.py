@@ -37,7 +37,10 @@ class BarrierRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelSource:
-    """A rendered kernel. `config` is what was asked for, `resolved` has its derived fields filled in."""
+    """A rendered kernel.
+
+    `config` is what was asked for; `resolved` is the same with its derived fields filled in.
+    """
 
     family: str
     problem: object

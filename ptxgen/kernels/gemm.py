@@ -1,341 +1,28 @@
-"""GEMM with TMA, mbarriers and wgmma: numbers for `kernels/gemm.ptx.j2`, and what they promise."""
+"""GEMM with TMA, mbarriers and wgmma: template, spec, plan and promises of one member."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ptxgen.configs.gemm import SWIZZLE, WGMMA_M, Gemm
+from ptxgen.isa.arch import WARPGROUP_THREADS
 from ptxgen.kernels.base import BarrierRow, KernelSource, Role
 from ptxgen.kernels.gemm_expect import expectation
+from ptxgen.kernels.gemm_numbers import PTX_VERSION, entry, numbers
 from ptxgen.kernels.gemm_plan import planner
-from ptxgen.layout.smem_desc import k_major
-from ptxgen.layout.swizzle import Swizzle
-from ptxgen.models.registers import accumulator_registers
 from ptxgen.spec import Dim3, KernelSpec, ScalarParam, TensorMapParam
-from ptxgen.templating import render
+from ptxgen.templating.render import render_own
 
 TEMPLATE = "kernels/gemm.ptx.j2"
-PTX_VERSION = (
-    8,
-    0,
-)  # the least that has wgmma, TMA and setmaxnreg, so that old drivers take it too
-
-
-# ---------------------------------------------------------------------------- numbers for the template
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Types:
-    dtype: str
-    out: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tile:
-    m: int
-    n: int
-    k: int
-    k_boxes: int  # TMA boxes along K of one stage
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
-    m: int
-    n: int
-    size: int
-    mask: int
-    sharing: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Consumers:
-    consumers: int
-    rows: int
-    rows_bytes: int  # A bytes of one box that lie before the next consumer's rows
-    accumulators: int
-    block_accumulators: int  # of one wgmma
-    wgmma_per_stage: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Registers:
-    entry: int
-    producer: int
-    consumer: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SmemRow:
-    offset: int
-    bytes: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Smem:
-    a: int
-    b: int
-    d: int
-    full: int
-    empty: int
-    total: int
-    regions: tuple[SmemRow, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Barriers:
-    full_arrivals: int
-    empty_arrivals: int
-    empty_arrivers: str
-    tx_bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operand:
-    """One of A and B: what a stage holds and which part of it this CTA loads."""
-
-    shared: bool  # with the other CTAs of the cluster
-    box_rows: int
-    slice_bytes: int  # of one box, loaded here
-    k_box_bytes: int  # from one box along K to the next
-    stage_bytes: int
-    stage_step: int  # in 16-byte units of a descriptor
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
-    """One wgmma of a k16 step: where its 64 rows of A lie, and its first accumulator."""
-
-    a: int
-    acc: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One k16 step: where B lies, and whether the accumulators are added to."""
-
-    b: int
-    scale_d: str
-    blocks: tuple[Block, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Descriptors:
-    low: int
-    high: int
-    steps: tuple[Step, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
-    """Registers that go to shared memory together: x ^ `xor` + `offset` is their address."""
-
-    acc: int
-    registers: int  # 32-bit registers of packed pairs; 4 or 2
-    xor: int
-    offset: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreBox:
-    column: int
-    offset: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slab:
-    row: int
-    column: int
-    pieces: tuple[Piece, ...]
-    boxes: tuple[StoreBox, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Store:
-    type: str
-    bytes: int  # of an element of D
-    n: int
-    box_n: int
-    box_row_bytes: int
-    swizzle: int
-    row_shift: int
-    chunk_mask: int
-    slots: int
-    consumer_bytes: int
-    slabs: tuple[Slab, ...]
-
-
-def _operand(rows: int, box_rows: int, bytes_: int, k_boxes: int) -> Operand:
-    return Operand(
-        shared=box_rows < rows,
-        box_rows=box_rows,
-        slice_bytes=box_rows * SWIZZLE.span,
-        k_box_bytes=bytes_ // k_boxes,
-        stage_bytes=bytes_,
-        stage_step=bytes_ // 16,
-    )
-
-
-def _descriptors(g: Gemm) -> Descriptors:
-    """Every wgmma of a stage, in issue order: k16 steps outside, 64-row blocks inside."""
-    a = k_major(g.problem.dtype, SWIZZLE, mn=g.tile_m, k=g.tile_k)
-    b = k_major(g.problem.dtype, SWIZZLE, mn=g.tile_n, k=g.tile_k)
-    blocks = range(g.rows // WGMMA_M)
-    steps = tuple(
-        Step(
-            b=b.k_units(step),
-            scale_d="%accumulate" if step == 0 else "1",
-            blocks=tuple(
-                Block(
-                    a=a.k_units(step) + a.mn_units(WGMMA_M * block),
-                    acc=block * (g.accumulators // len(blocks)),
-                )
-                for block in blocks
-            ),
-        )
-        for step in range(a.k_steps)
-    )
-    if a.template_bits != b.template_bits:
-        raise AssertionError("A and B share the constant half of their descriptors")
-    return Descriptors(low=a.template_bits & 0xFFFFFFFF, high=a.template_bits >> 32, steps=steps)
-
-
-def _slabs(g: Gemm, swizzle: Swizzle) -> tuple[Slab, ...]:
-    """The slabs of one consumer's tile in the order in which they are written and stored."""
-    element = g.problem.output.bytes
-    box_bytes = WGMMA_M * g.store_box_n * element
-    wide = 8 if g.store_box_n == 8 or element == 4 else 16  # columns of one piece
-    slabs = []
-    for block in range(g.rows // WGMMA_M):
-        for first in range(0, g.tile_n, g.store_n):
-            slot = (len(slabs) % g.store_slabs) * g.slab_bytes
-            pieces = tuple(
-                Piece(
-                    acc=block * g.tile_n // 2 + (first + column) // 2,
-                    registers=wide // 4,
-                    xor=column % g.store_box_n * element,
-                    offset=slot + column // g.store_box_n * box_bytes,
-                )
-                for column in range(0, g.store_n, wide)
-            )
-            boxes = tuple(
-                StoreBox(column=first + box * g.store_box_n, offset=slot + box * box_bytes)
-                for box in range(g.store_n // g.store_box_n)
-            )
-            slabs.append(Slab(row=block * WGMMA_M, column=first, pieces=pieces, boxes=boxes))
-    return tuple(slabs)
-
-
-def _store(g: Gemm) -> Store:
-    swizzle = g.store_swizzle
-    return Store(
-        type=g.problem.output.name,
-        bytes=g.problem.output.bytes,
-        n=g.store_n,
-        box_n=g.store_box_n,
-        box_row_bytes=g.store_box_n * g.problem.output.bytes,
-        swizzle=swizzle.span,
-        row_shift=swizzle.row_shift,
-        chunk_mask=swizzle.chunk_mask,
-        slots=g.store_slabs,
-        consumer_bytes=g.store_slabs * g.slab_bytes,
-        slabs=_slabs(g, swizzle),
-    )
-
-
-def _smem(g: Gemm) -> Smem:
-    plan = g.smem
-    return Smem(
-        a=plan.offset("A"),
-        b=plan.offset("B"),
-        d=plan.offset("D slabs"),
-        full=plan.offset("full"),
-        empty=plan.offset("empty"),
-        total=plan.total,
-        regions=tuple(
-            SmemRow(
-                offset=r.offset,
-                bytes=r.total,
-                text=f"{r.name}: {r.count} x {r.bytes:,} ({r.note})",
-            )
-            for r in plan
-        ),
-    )
-
-
-def _cluster(g: Gemm) -> Cluster:
-    operand, rows = ("B", g.tile_n) if g.cluster_m > 1 else ("A", g.tile_m)
-    return Cluster(
-        m=g.cluster_m,
-        n=g.cluster_n,
-        size=g.cluster_size,
-        mask=2**g.cluster_size - 1,
-        sharing=""
-        if g.cluster_size == 1
-        else f": each loads {rows // g.cluster_size} rows of {operand} and multicasts them to all",
-    )
-
-
-def numbers(g: Gemm) -> dict[str, object]:
-    """Everything that the template takes, by the names it uses."""
-    k_boxes = g.k_boxes
-    return {
-        "entry": entry(g),
-        "ptx_version": "{}.{}".format(*PTX_VERSION),
-        "problem": Types(dtype=g.problem.input.name, out=g.problem.output.name),
-        "tile": Tile(m=g.tile_m, n=g.tile_n, k=g.tile_k, k_boxes=k_boxes),
-        "ring": g.ring,
-        "cluster": _cluster(g),
-        "threads": g.threads,
-        "role": Consumers(
-            consumers=g.consumers,
-            rows=g.rows,
-            rows_bytes=g.rows * SWIZZLE.span,
-            accumulators=g.accumulators,
-            block_accumulators=accumulator_registers(WGMMA_M, g.tile_n),
-            wgmma_per_stage=g.wgmma_per_stage,
-        ),
-        "registers": Registers(
-            entry=g.registers.entry,
-            producer=g.registers.roles[0].registers,
-            consumer=g.registers.roles[1].registers,
-        ),
-        "smem": _smem(g),
-        "barrier": Barriers(
-            full_arrivals=g.barriers.full_arrivals,
-            empty_arrivals=g.barriers.empty_arrivals,
-            empty_arrivers="one thread a consumer"
-            + (" of every CTA" if g.cluster_size > 1 else ""),
-            tx_bytes=g.barriers.tx_bytes,
-        ),
-        "a": _operand(g.tile_m, g.a_box[0], g.a_bytes, k_boxes),
-        "b": _operand(g.tile_n, g.b_box[0], g.b_bytes, k_boxes),
-        "desc": _descriptors(g),
-        "store": _store(g),
-    }
-
-
-# ---------------------------------------------------------------------------- the kernel
-
-
-def entry(g: Gemm) -> str:
-    """The entry's name: what a profiler shows."""
-    return (
-        f"gemm_{g.problem.input.name}_{g.problem.output.name}_{g.tile_m}x{g.tile_n}x{g.tile_k}"
-        f"_{g.stages}s_{g.cluster_m}x{g.cluster_n}"
-    )
+SCALARS = ("m_tiles", "n_tiles", "k_tiles", "raster_group")
 
 
 def spec(g: Gemm) -> KernelSpec:
+    """What the PTX of this member fixes."""
+
     def load(name: str, arg: str, box: tuple[int, int]) -> TensorMapParam:
         return TensorMapParam(
-            name=name,
-            arg=arg,
-            dtype=g.problem.input.name,
-            axes=(0, 1),
-            box=box,
+            name=name, arg=arg, dtype=g.problem.input.name, axes=(0, 1), box=box,
             swizzle=SWIZZLE.span,
-        )
+        )  # fmt: skip
 
     return KernelSpec(
         entry=entry(g),
@@ -347,7 +34,7 @@ def spec(g: Gemm) -> KernelSpec:
                 name="tmap_d", arg="d", dtype=g.problem.output.name, axes=(0, 1),
                 box=(WGMMA_M, g.store_box_n), swizzle=g.store_swizzle.span, use="store",
             ),
-            *(ScalarParam(name=n, ptx_type="u32") for n in ("m_tiles", "n_tiles", "k_tiles", "raster_group")),
+            *(ScalarParam(name=name, ptx_type="u32") for name in SCALARS),
         ),
         block=Dim3(g.threads),
         cluster=Dim3(g.cluster_size),
@@ -358,29 +45,51 @@ def spec(g: Gemm) -> KernelSpec:
 def build(g: Gemm) -> KernelSource:
     """Render the kernel. Raises ConfigError with every broken rule."""
     g.require()
-    last = 3 + 4 * g.consumers
     kernel_spec = spec(g)
     return KernelSource(
         family="gemm",
         problem=g.problem,
         config=g.config,
         resolved=g.resolved(),
-        rendered=render(TEMPLATE, numbers(g)),
+        rendered=render_own(TEMPLATE, numbers(g)),
         spec=kernel_spec,
         plan=planner(g, kernel_spec),
         expectation=expectation(g, kernel_spec.entry),
         smem=g.smem,
         registers=g.registers,
-        roles=(
-            Role(name="producer", warps="0-3", does="one lane of warp 0 waits for empty stages and issues TMA loads"),
-            Role(name="consumers", warps=f"4-{last}", does=f"each warpgroup multiplies {g.rows} x {g.tile_n} with wgmma and stores it by TMA"),
+        roles=_roles(g),
+        barriers=_barriers(g),
+    )
+
+
+def _roles(g: Gemm) -> tuple[Role, ...]:
+    return (
+        Role(
+            name="producer", warps="0-3",
+            does="one lane of warp 0 waits for empty stages and issues TMA loads",
         ),
-        barriers=(
-            BarrierRow(name="full", count=g.stages, arrivals=g.barriers.full_arrivals, arrivers="producer lane (expect_tx)",
-                       tx_bytes=g.barriers.tx_bytes, waiters="consumers"),
-            BarrierRow(name="empty", count=g.stages, arrivals=g.barriers.empty_arrivals,
-                       arrivers="one thread a consumer" + (" of every CTA of the cluster" if g.cluster_size > 1 else ""),
-                       tx_bytes=0, waiters="producer lane"),
-            BarrierRow(name="bar 1+c", count=g.consumers, arrivals=128, arrivers="consumer c", tx_bytes=0, waiters="consumer c, around its D slabs"),
+        Role(
+            name="consumers", warps=f"4-{3 + 4 * g.consumers}",
+            does=f"each warpgroup multiplies {g.rows} x {g.tile_n} with wgmma and stores it by TMA",
+        ),
+    )  # fmt: skip
+
+
+def _barriers(g: Gemm) -> tuple[BarrierRow, ...]:
+    everywhere = " of every CTA of the cluster" if g.cluster_size > 1 else ""
+    return (
+        BarrierRow(
+            name="full", count=g.stages, arrivals=g.barriers.full_arrivals,
+            arrivers="producer lane (expect_tx)", tx_bytes=g.barriers.tx_bytes,
+            waiters="consumers",
+        ),
+        BarrierRow(
+            name="empty", count=g.stages, arrivals=g.barriers.empty_arrivals,
+            arrivers=f"one thread a consumer{everywhere}", tx_bytes=0,
+            waiters="producer lane",
+        ),
+        BarrierRow(
+            name="bar 1+c", count=g.consumers, arrivals=WARPGROUP_THREADS,
+            arrivers="consumer c", tx_bytes=0, waiters="consumer c, around its D slabs",
         ),
     )  # fmt: skip

@@ -59,7 +59,7 @@ def _copies(g: Gemm) -> tuple[Promise, ...]:
         ),
         Count(
             pattern="UTMALDG.2D.MULTICAST", multiple_of=max(multicast, 1), at_least=multicast,
-            at_most=None if multicast else 0, why="the operand that the cluster shares is multicast",
+            at_most=None if multicast else 0, why="what the cluster shares is multicast",
         ),
         Count(pattern="UTMASTG.2D", exactly=stores, why="D leaves by TMA, one box a store"),
         Count(

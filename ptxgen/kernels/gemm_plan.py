@@ -24,6 +24,7 @@ from ptxgen.spec import (
 
 AXES = {"a": ("M", "K"), "b": ("N", "K"), "d": ("M", "N")}
 COORDINATE_LIMIT = 2**31  # TMA coordinates are s32
+TILE_LIMIT = 2**31  # a u32 tile index plus the number of clusters must not wrap
 
 
 def planner(g: Gemm, spec: KernelSpec) -> Planner:
@@ -45,6 +46,18 @@ def planner(g: Gemm, spec: KernelSpec) -> Planner:
             cluster_size=g.cluster_size,
             resident_ctas=device.ctas,
         )
+        if waves.tiles >= TILE_LIMIT:
+            raise ArgumentError(
+                f"{spec.entry}: D is too large",
+                [
+                    Violation(
+                        field="d", got=f"[{m:,}, {n:,}], {waves.tiles:,} cluster tiles",
+                        rule=f"must have fewer than {TILE_LIMIT:,}",
+                        why="the kernel counts tiles in 32 bits",
+                        fix="use a larger tile, or multiply it in parts",
+                    )
+                ],
+            )  # fmt: skip
         group = waves.raster_group(g.tile_m * g.cluster_m, g.tile_n * g.cluster_n)
         step = Step(
             entry=spec.entry,
@@ -107,7 +120,8 @@ def _extents(args: Mapping[str, ArrayMeta]) -> Iterator[Violation]:
                 )  # fmt: skip
             if size >= COORDINATE_LIMIT:
                 yield Violation(
-                    field=f"{axis} of {name}", got=str(size), rule=f"must be below {COORDINATE_LIMIT}",
+                    field=f"{axis} of {name}", got=f"{size:,}",
+                    rule=f"must be below {COORDINATE_LIMIT:,}",
                     why="TMA coordinates are signed 32-bit",
                 )  # fmt: skip
 
@@ -116,24 +130,27 @@ def _operand(param: TensorMapParam, meta: ArrayMeta) -> Iterator[Violation]:
     """Type, order and pitch of one array."""
     want = dtype(param.dtype)
     if meta.dtype != want.name:
+        field = "out_dtype" if param.use == "store" else "dtype"
         yield Violation(
             field=param.arg, got=meta.dtype, rule=f"must be {want.name}",
-            fix=f"convert it, or make the kernel with dtype={meta.dtype}",
+            why=f"the kernel was generated for {field}={want.name}",
+            fix=f"convert it, or make the kernel with {field}={meta.dtype}",
         )  # fmt: skip
         return
     if meta.size == 0:
         return  # nothing is loaded from it, so it needs no tensor map
-    rows, columns = AXES[param.arg]
+    axes = rows, columns = AXES[param.arg]
     row_stride, column_stride = meta.strides
-    if column_stride != want.bytes and meta.shape[1] > 1:
-        transposed = row_stride == want.bytes or meta.shape[0] == 1
+    if meta.shape[1] > 1 and column_stride not in (0, want.bytes):
         yield Violation(
             field=param.arg,
             got=f"strides {meta.strides} bytes for shape {meta.shape}",
-            rule=f"must be row-major [{rows}, {columns}]: {want.bytes} bytes from one {columns} to the next",
-            why="it is MN-major (transposed), which this kernel does not read yet" if transposed
+            rule=f"must be row-major [{rows}, {columns}]: "
+            f"{want.bytes} bytes from one {columns} to the next",
+            why="it is MN-major (transposed), which this kernel does not read yet"
+            if row_stride == want.bytes
             else "TMA needs a contiguous inner axis",
             fix=f"pass a copy with contiguous {columns}",
-        )  # fmt: skip
+        )
         return
-    yield from tensor_map.violations(tensor_map.from_array(meta, param), name=param.arg)
+    yield from tensor_map.array_violations(meta, param, axis_names=axes)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, dataclass
+from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
 
@@ -40,7 +41,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
         for family in (
             Family(
                 name="gemm",
-                summary="D = A B^T, bf16/f16 in, f32 accumulate: TMA ring, wgmma, clusters, persistent",
+                summary="D = A B^T, bf16/f16 in, f32 sums: TMA ring, wgmma, clusters, persistent",
                 problem=GemmProblem,
                 config=GemmConfig,
                 build=lambda problem, config: gemm.build(Gemm(problem, config)),
@@ -64,11 +65,13 @@ def build(name: str, values: Mapping[str, object]) -> KernelSource:
     """Render a member of a family from field values (Python values, or their spelling as text)."""
     kind = family(name)
     known = dict(kind.fields())
-    unknown = [key for key in values if key not in known]
-    if unknown:
-        raise KernelReferenceError(
-            f"{name} has no field {', '.join(map(repr, unknown))}; fields: {', '.join(known)}"
-        )
+    for key in values:
+        if key not in known:
+            close = get_close_matches(key, known, n=1)
+            hint = f": did you mean {close[0]}?" if close else "."
+            raise KernelReferenceError(
+                f"{name} has no field {key!r}{hint} Fields: {', '.join(known)}"
+            )
     texts = {key: spell(value) for key, value in values.items()}
 
     def part(cls: type[Any]) -> Any:

@@ -8,76 +8,71 @@ Jinja's own delimiters collide with ordinary PTX (`{%r0, %r1}` would open a bloc
     // text          a PTX comment; it stays
 
 Jinja has silent failures that would put a wrong number into PTX. They are errors here: undefined
-names, and holes filled with anything but `str` or `int` (None, True, floats, bound methods).
+names, holes filled with anything but text and integers, and what `lint` lists.
 """
 
 from __future__ import annotations
 
+import threading
+from functools import lru_cache
 from pathlib import Path
 
 import jinja2
 from jinja2 import nodes
 
 from ptxgen.templating import filters
+from ptxgen.templating.lint import Facts, check_text, examine
 from ptxgen.templating.source_map import MarkLines
 
 TEMPLATE_ROOT = Path(__file__).resolve().parents[2] / "ptx_templates"
 
 
-class HoleError(ValueError):
-    """A hole was filled with something that has no meaning in PTX."""
+class Environment(jinja2.Environment):
+    """Jinja with our syntax. `facts` has an entry for every template that was parsed."""
 
-
-def _only_text_and_integers(value: object) -> str | int:
-    if isinstance(value, jinja2.StrictUndefined):
-        str(value)  # raises UndefinedError with Jinja's own message
-    if isinstance(value, bool) or not isinstance(value, (str, int)):
-        raise HoleError(
-            f"a hole was filled with {value!r} ({type(value).__name__}); only text and integers may "
-            "appear in PTX. Compute it in Python, or format it with a filter such as f32"
+    def __init__(self, search: tuple[Path, ...]) -> None:
+        # Blocks and comments inside a line would break the source map, so nothing can open one.
+        super().__init__(
+            loader=jinja2.FileSystemLoader(search),
+            block_start_string="\x05",
+            block_end_string="\x06",
+            variable_start_string="${",
+            variable_end_string="}",
+            comment_start_string="\x07",
+            comment_end_string="\x08",
+            line_statement_prefix="#",
+            line_comment_prefix="##",
+            keep_trailing_newline=True,
+            undefined=jinja2.StrictUndefined,
+            autoescape=False,
+            finalize=filters.whole,
+            extensions=[MarkLines],
         )
-    return value
+        self.tests.clear()
+        self.filters.clear()
+        self.globals.clear()
+        self.filters.update(filters.FILTERS)
+        self.globals.update(filters.FUNCTIONS)
+        self.facts: dict[str, Facts] = {}
+        self.lock = threading.RLock()
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        """Jinja's single way from text to tree: hold every template to the rules here."""
+        label = name or "<text>"
+        check_text(source, label)
+        tree = super()._parse(source, name, filename)
+        self.facts[label] = examine(tree, label, frozenset(self.globals))
+        for concat in tree.find_all(nodes.Concat):  # a ~ b prints anything; finalize sees the sum
+            concat.nodes = [self._whole(operand) for operand in concat.nodes]
+        return tree
+
+    def _whole(self, operand: nodes.Expr) -> nodes.Expr:
+        return nodes.Filter(
+            operand, "whole", [], [], None, None, lineno=operand.lineno, environment=self
+        )
 
 
-def environment(*search: Path) -> jinja2.Environment:
+@lru_cache(maxsize=32)
+def environment(*search: Path) -> Environment:
     """The environment; `search` directories come before the project's own templates."""
-    env = jinja2.Environment(
-        loader=jinja2.FileSystemLoader([*search, TEMPLATE_ROOT]),
-        block_start_string="<%",
-        block_end_string="%>",
-        variable_start_string="${",
-        variable_end_string="}",
-        comment_start_string="<#",
-        comment_end_string="#>",
-        line_statement_prefix="#",
-        line_comment_prefix="##",
-        keep_trailing_newline=True,
-        undefined=jinja2.StrictUndefined,
-        autoescape=False,
-        finalize=_only_text_and_integers,
-        extensions=[MarkLines],
-    )
-    env.globals.clear()
-    env.globals["range"] = range
-    filters.install(env)
-    return env
-
-
-def free_names(env: jinja2.Environment, source: str, name: str) -> dict[str, int]:
-    """Names that a template takes from outside, each with the line of its first use."""
-    tree = env.parse(source, name=name)
-    bound = set(env.globals)
-    for node in tree.find_all((nodes.Name, nodes.Import, nodes.FromImport, nodes.Macro)):
-        if isinstance(node, nodes.Name) and node.ctx in ("store", "param"):
-            bound.add(node.name)
-        elif isinstance(node, nodes.Import):
-            bound.add(node.target)
-        elif isinstance(node, nodes.FromImport):
-            bound.update(n if isinstance(n, str) else n[1] for n in node.names)
-        elif isinstance(node, nodes.Macro):
-            bound.add(node.name)
-    free: dict[str, int] = {}
-    for node in tree.find_all(nodes.Name):
-        if node.ctx == "load" and node.name not in bound and node.name != "caller":
-            free.setdefault(node.name, node.lineno)
-    return free
+    return Environment((*search, TEMPLATE_ROOT))

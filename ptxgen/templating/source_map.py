@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from jinja2.ext import Extension
 
+from ptxgen.templating.scan import scan
+
 _PUSH, _SEP, _POP, _BLANK = "\x01", "\x02", "\x03", "\x04"
 
 
@@ -29,38 +31,15 @@ class MarkLines(Extension):
 
     def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
         out: list[str] = []
-        opened = 0  # unclosed ${ of a hole that spans lines
-        in_statement = 0  # unclosed parentheses of a line statement that spans lines
-        for number, line in enumerate(source.split("\n"), start=1):
-            text = line.lstrip()
-            if in_statement or (not opened and text.startswith("#")):
-                if not text.startswith("##"):
-                    in_statement += line.count("(") - line.count(")")
-                out.append(line)
-                continue
-            if not text and not opened:
+        for line in scan(source):
+            if line.kind == "text":
+                start = f"{_PUSH}{name}:{line.number}{_SEP}" if line.opens else ""
+                out.append(start + line.text + (_POP if line.closes else ""))
+            elif line.kind == "blank":
                 out.append(_BLANK)  # or Jinja would swallow it after a line statement
-                continue
-            before = opened
-            opened += line.count("${") - _closings(line, before)
-            start = "" if before else f"{_PUSH}{name}:{number}{_SEP}"
-            out.append(start + line + ("" if opened else _POP))
+            else:
+                out.append(line.text)
         return "\n".join(out)
-
-
-def _closings(line: str, already_open: int) -> int:
-    """How many `}` of a line close a hole."""
-    depth, closed, i = already_open, 0, 0
-    while i < len(line):
-        if line.startswith("${", i):
-            depth += 1
-            i += 2
-            continue
-        if line[i] == "}" and depth:
-            depth -= 1
-            closed += 1
-        i += 1
-    return closed
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +51,7 @@ class Line:
 
 
 def split(marked: str) -> list[Line]:
-    """Strip the marks from rendered text and give each line the chain it was written by.
+    """Strip the marks from rendered text and give each line the longest chain that wrote in it.
 
     Lines that hold nothing but marks (the rest of a line that was one macro call) disappear; blank
     lines of a template stay.
@@ -81,7 +60,7 @@ def split(marked: str) -> list[Line]:
     stack: list[Place] = []
     text: list[str] = []
     chain: tuple[Place, ...] = ()
-    blank = False
+    keep = False
     i = 0
     while i < len(marked):
         c = marked[i]
@@ -93,16 +72,18 @@ def split(marked: str) -> list[Line]:
         elif c == _POP:
             stack.pop()
         elif c == _BLANK:
-            blank = True
+            keep = True
         elif c == "\n":
-            if chain or blank:
+            if keep:
                 lines.append(Line("".join(text), chain))
-            text, chain, blank = [], (), False
+            text, chain, keep = [], (), False
         else:
-            if not c.isspace() and not chain:
-                chain = tuple(reversed(stack))
             text.append(c)
+            if not c.isspace():
+                keep = True
+                if len(stack) > len(chain):
+                    chain = tuple(reversed(stack))
         i += 1
-    if chain:
+    if keep:
         lines.append(Line("".join(text), chain))
     return lines
