@@ -66,6 +66,8 @@ def framework_of(name: str, x: object) -> str:
 
 def device_of(name: str, x: object) -> str:
     """ "cpu", "cuda:N", or "cuda" where the object does not say which; without exporting it."""
+    if isinstance(x, ArrayRef):
+        return x.meta.device
     framework = framework_of(name, x)
     if framework in ("dlpack", "jax"):
         return _dlpack_device(name, *dlpack.device(x))

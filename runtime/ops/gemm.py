@@ -9,6 +9,7 @@ from typing import Any
 from ptxgen import api
 from ptxgen.configs.gemm import GemmConfig, GemmProblem
 from ptxgen.configs.gemm_pick import pick
+from ptxgen.configs.gemm_rules import INPUTS, OUTPUTS
 from ptxgen.errors import ArgumentError, Violation
 from ptxgen.isa.dtypes import dtype as dtype_row
 from ptxgen.layout.tensor_map.spec import PITCH_BYTES
@@ -47,9 +48,9 @@ def gemm(
     ArgumentError lists everything that is wrong with the arguments.
     """
     a_meta, b_meta = _meta("a", a), _meta("b", b)
-    _require(a_meta, b_meta, out_dtype)
+    d_type = _meta("out", out).dtype if out is not None else _name(out_dtype or a_meta.dtype)
+    _require(a_meta, b_meta, d_type)
     (m, k), n = a_meta.shape, b_meta.shape[1]
-    d_type = dtype_row(out_dtype or a_meta.dtype).name if out is None else _meta("out", out).dtype
     kernel = _kernel(m, n, k, a_meta.dtype, d_type, config)
     runner = choose(backend, (a_meta.device, b_meta.device))
     on = runner.stream(stream, a_meta.device, (a, b))
@@ -89,7 +90,7 @@ def _order(meta: ArrayMeta, k_axis: int) -> _Order:
     return _Order(k_major=unit[k_axis], mn_major=unit[1 - k_axis])
 
 
-def _require(a: ArrayMeta, b: ArrayMeta, out_dtype: str | None) -> None:
+def _require(a: ArrayMeta, b: ArrayMeta, d_type: str) -> None:
     broken: list[Violation] = []
     for name, meta in (("a", a), ("b", b)):
         if len(meta.shape) != 2:
@@ -98,20 +99,24 @@ def _require(a: ArrayMeta, b: ArrayMeta, out_dtype: str | None) -> None:
             )
     if not broken:
         broken += _shape_and_order(a, b)
-    if a.dtype != b.dtype:
+    if a.dtype not in INPUTS:
         broken.append(
             Violation(
-                field="b",
-                got=b.dtype,
-                rule=f"must be {a.dtype}, as a",
-                fix="convert one of them",
+                field="a",
+                got=a.dtype,
+                rule=f"must be one of {', '.join(INPUTS)}",
+                why="this kernel multiplies 16-bit floats",
+                fix="convert both operands",
             )
         )
-    if out_dtype is not None:
-        try:
-            dtype_row(out_dtype)
-        except KeyError as error:
-            broken.append(Violation(field="out_dtype", got=repr(out_dtype), rule=error.args[0]))
+    if b.dtype != a.dtype:
+        broken.append(
+            Violation(field="b", got=b.dtype, rule=f"must be {a.dtype}, as a", fix="convert one")
+        )
+    if d_type not in OUTPUTS:
+        broken.append(
+            Violation(field="out", got=d_type, rule=f"must be one of {', '.join(OUTPUTS)}")
+        )
     if broken:
         raise ArgumentError("gemm(a, b): cannot multiply", broken)
 
@@ -162,6 +167,14 @@ def _kernel(
 @lru_cache(maxsize=128)
 def _kernel_of(problem: GemmProblem, config: GemmConfig) -> api.Kernel:
     return api.kernel("gemm", **asdict(problem), **asdict(config))
+
+
+def _name(spelling: str) -> str:
+    """The canonical name of a dtype; one that is unknown is left for `_require` to refuse."""
+    try:
+        return dtype_row(spelling).name
+    except KeyError:
+        return spelling
 
 
 def _meta(name: str, x: object) -> ArrayMeta:

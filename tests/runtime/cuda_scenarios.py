@@ -11,6 +11,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 from fake_cuda import CudaArray, Driver, Kernel, Tensor, gemm_like, pointer, spec
+
+import runtime
 from ptxgen.errors import (
     AdvisoryError,
     ArgumentError,
@@ -19,8 +21,6 @@ from ptxgen.errors import (
     TensorMapError,
 )
 from ptxgen.spec import Dim3, ScalarParam, Workspace
-
-import runtime
 from runtime import calls
 from runtime.backend import BACKENDS, StreamRef
 from runtime.cuda.backend import CudaBackend
@@ -348,9 +348,7 @@ def test_host_and_foreign_arrays_are_all_named(driver, torch):
 
 def test_host_arrays_on_the_cuda_backend(driver, torch):
     with pytest.raises(ArgumentError, match="backend='emulator'"):
-        runtime.launch(
-            Kernel(spec(pointer("x"))), x=np.zeros(4, np.float32), backend="cuda"
-        )
+        runtime.launch(Kernel(spec(pointer("x"))), x=np.zeros(4, np.float32), backend="cuda")
 
 
 def test_capture_of_an_unseen_kernel(driver, torch):

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+
 from ptxgen.errors import ToolMissing
 from ptxgen.isa.dtypes import from_numpy
 from ptxgen.spec import (
@@ -174,9 +175,10 @@ class CudaArray:
 # --- kernels -------------------------------------------------------------------------------------
 
 _names = itertools.count()
+ONE, ALL_SMS = Dim3(), Dim3(132)
 
 
-def spec(*params: Any, cluster: Dim3 = Dim3(), smem: int = 0, threads: int = 384) -> KernelSpec:
+def spec(*params: Any, cluster: Dim3 = ONE, smem: int = 0, threads: int = 384) -> KernelSpec:
     return KernelSpec(
         entry="k", params=params, block=Dim3(threads), cluster=cluster, smem_bytes=smem
     )
@@ -187,7 +189,7 @@ class Kernel:
     """A kernel whose plan is given: grid and scalars."""
 
     spec: KernelSpec
-    grid: Dim3 = Dim3(132)
+    grid: Dim3 = ALL_SMS
     scalars: Mapping[str, Any] = field(default_factory=dict)
     pdl: bool = False
     steps: int = 1

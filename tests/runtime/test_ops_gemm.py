@@ -1,0 +1,159 @@
+"""ops.gemm: operand order off the strides, allocation, and what it hands to the kernel."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from recording import RecordingBackend, Seen
+
+from ptxgen.configs.gemm import GemmConfig
+from ptxgen.errors import ArgumentError
+from runtime.buffers import host_bytes
+from runtime.ops import gemm
+
+pytestmark = pytest.mark.unit
+
+BF16 = ml_dtypes.bfloat16
+
+
+class Multiplying(RecordingBackend):
+    """Computes what the kernel is promised to: d = a @ b.T for row-major a [M, K] and b [N, K]."""
+
+    def launch(self, loaded, step, params, refs, stream) -> None:
+        super().launch(loaded, step, params, refs, stream)
+        a, b, d = (self._view(refs[name]) for name in "abd")
+        d[...] = (a.astype(np.float32) @ b.astype(np.float32).T).astype(d.dtype)
+
+    @staticmethod
+    def _view(ref):
+        dtype = {"bf16": BF16, "f16": np.float16, "f32": np.float32}[ref.meta.dtype]
+        memory = host_bytes(ref).view(dtype)
+        return np.lib.stride_tricks.as_strided(memory, ref.meta.shape, ref.meta.strides)
+
+
+@pytest.fixture
+def backend() -> Multiplying:
+    return Multiplying()
+
+
+def operands(m: int, n: int, k: int, dtype: type = BF16) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(7)
+    a = rng.integers(-4, 5, (m, k)).astype(dtype)
+    w = rng.integers(-4, 5, (n, k)).astype(dtype)
+    return a, w.T
+
+
+def check(out: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    np.testing.assert_array_equal(out.astype(np.float64), exact.astype(out.dtype))
+
+
+@pytest.mark.parametrize("dtype", [BF16, np.float16])
+def test_result_in_numpy(backend, dtype):
+    a, b = operands(40, 24, 64, dtype)
+    out = gemm(a, b, backend=backend)
+    assert (out.dtype, out.shape) == (a.dtype, (40, 24))
+    check(out, a, b)
+    wide = gemm(a, b, out_dtype="float32", backend=backend)
+    assert wide.dtype == np.float32
+    check(wide, a, b)
+
+
+def test_padded_rows(backend):
+    a, b = operands(40, 24, 64)
+    a_padded = np.zeros((40, 72), BF16)
+    a_padded[:, :64] = a
+    check(gemm(a_padded[:, :64], b, backend=backend), a, b)
+    # 129 columns are 258 B, no legal pitch: a new result gets padded rows
+    a, b = operands(8, 129, 64)
+    out = gemm(a, b, backend=backend)
+    assert out.strides == (272, 2)
+    check(out, a, b)
+
+
+def test_out(backend):
+    a, b = operands(40, 24, 64)
+    out = np.full((40, 24), np.nan, np.float32)
+    assert gemm(a, b, out=out, backend=backend) is out
+    check(out, a, b)
+    with pytest.raises(ArgumentError, match="M of d"):
+        gemm(a, b, out=np.zeros((41, 24), np.float32), backend=backend)
+    with pytest.raises(ArgumentError, match="next legal N is 136"):
+        gemm(a, operands(40, 129, 64)[1], out=np.zeros((40, 129), BF16), backend=backend)
+    with pytest.raises(ArgumentError, match="must not overlap a"):
+        gemm(a, b, out=a[:, :24], backend=backend)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(0, 8, 8), (8, 0, 8), (0, 0, 0)])
+def test_empty_results_launch_nothing(backend, m, n, k):
+    a, b = operands(m, n, k)
+    assert gemm(a, b, backend=backend).shape == (m, n)
+    assert not backend.seen
+
+
+def test_no_depth_gives_zeros(backend):
+    a, b = operands(8, 8, 0)
+    assert not gemm(a, b, backend=backend).any()
+    (seen,) = backend.seen
+    assert seen.params[0] == bytes(128)
+
+
+@pytest.mark.parametrize(
+    ("change", "named", "words"),
+    [
+        (lambda a, b: (a, b.T), {"K", "b"}, r"w\.T"),
+        (lambda a, b: (np.asfortranarray(a), b), {"a"}, "MN-major"),
+        (lambda a, b: (a, np.ascontiguousarray(b)), {"b"}, "ascontiguousarray"),
+        (lambda a, b: (a[:, ::2], b[::2]), {"a", "b"}, "strided"),
+        (lambda a, b: (a, b.astype(np.float16)), {"b"}, "must be bf16"),
+        (lambda a, b: (a[0], b), {"a"}, "two axes"),
+        (lambda a, b: (a[:, :32], b), {"K"}, "32 in a"),
+    ],
+    ids=["not transposed", "a column-major", "b row-major", "strided", "dtype", "rank", "K"],
+)
+def test_refusals_name_operand_and_cure(backend, change, named, words):
+    a, b = change(*operands(40, 24, 64))
+    with pytest.raises(ArgumentError, match=words) as caught:
+        gemm(a, b, backend=backend)
+    assert {v.field for v in caught.value.violations} == named
+
+
+def test_unsupported_types(backend):
+    with pytest.raises(ArgumentError, match="a=f32  must be one of bf16, f16"):
+        gemm(*operands(8, 8, 8, np.float32), backend=backend)
+    with pytest.raises(ArgumentError, match="out=float17  must be one of bf16, f16, f32"):
+        gemm(*operands(8, 8, 8), out_dtype="float17", backend=backend)
+
+
+def test_one_kernel_a_config(backend):
+    a, b = operands(40, 24, 64)
+    config = GemmConfig(tile=(64, 64, 64), stages=3, cluster=(1, 1))
+    for _ in range(2):
+        gemm(a, b, config=config, backend=backend)
+    first, second = (seen.loaded.spec for seen in backend.seen)
+    assert first is second
+    assert "64x64x64_3s_1x1" in first.entry
+
+
+def test_single_rows_and_columns(backend):
+    # extents of 1 leave a stride that means nothing, and both orders fit
+    for m, n, k in ((1, 8, 64), (8, 1, 64), (1, 1, 8)):
+        a, b = operands(m, n, k)
+        check(gemm(a, b, backend=backend), a, b)
+
+
+def test_jax(backend):
+    jax = pytest.importorskip("jax", reason="JAX is not installed")
+    a, b = operands(40, 24, 64)
+    out = gemm(jax.numpy.asarray(a), b, backend=backend)
+    assert isinstance(out, jax.Array)
+    check(np.asarray(out), a, b)
+
+
+def test_what_the_recorder_sees(backend):
+    a, b = operands(40, 24, 64)
+    gemm(a, b, backend=backend)
+    seen: Seen = backend.seen[0]
+    assert seen.refs["b"].meta.shape == (24, 64)
+    assert seen.refs["b"].meta.address == b.ctypes.data
