@@ -8,9 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ptxgen.configs.gemm import SWIZZLE, WGMMA_M, Gemm
+from ptxgen.isa.arch import WARP_THREADS, WARPGROUP_THREADS
 from ptxgen.layout.smem_desc import k_major
 from ptxgen.models.registers import accumulator_registers
 
+WARPGROUP_WARPS = WARPGROUP_THREADS // WARP_THREADS
 PTX_VERSION = (8, 0)  # the least that has wgmma, TMA and setmaxnreg: old drivers take it too
 
 
@@ -38,8 +40,10 @@ class Cluster:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Consumers:
-    consumers: int
+class Roles:
+    producer_last: int  # its last warp
+    consumer_warps: str  # "4-11"
+    consumers: int  # warpgroups
     rows: int
     rows_bytes: int  # A bytes of one box that lie before the next consumer's rows
     accumulators: int
@@ -86,6 +90,7 @@ class Operand:
 
     shared: bool  # with the other CTAs of the cluster
     box_rows: int
+    swizzle: int
     slice_bytes: int  # of one box, loaded here
     k_box_bytes: int  # from one box along K to the next
     stage_bytes: int
@@ -159,6 +164,7 @@ def _operand(rows: int, box_rows: int, bytes_: int, k_boxes: int) -> Operand:
     return Operand(
         shared=box_rows < rows,
         box_rows=box_rows,
+        swizzle=SWIZZLE.span,
         slice_bytes=box_rows * SWIZZLE.span,
         k_box_bytes=bytes_ // k_boxes,
         stage_bytes=bytes_,
@@ -285,7 +291,9 @@ def numbers(g: Gemm) -> dict[str, object]:
         "ring": g.ring,
         "cluster": _cluster(g),
         "threads": g.threads,
-        "role": Consumers(
+        "role": Roles(
+            producer_last=WARPGROUP_WARPS - 1,
+            consumer_warps=f"{WARPGROUP_WARPS}-{WARPGROUP_WARPS * (1 + g.consumers) - 1}",
             consumers=g.consumers,
             rows=g.rows,
             rows_bytes=g.rows * SWIZZLE.span,
