@@ -6,11 +6,11 @@ import re
 import time
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
 from ptxgen.api import Kernel, kernel_from
 from ptxgen.app import output, show, trial
+from ptxgen.app.lines import Lines
 from ptxgen.app.output import Answer
 from ptxgen.configs.base import options, spell
 from ptxgen.errors import ConfigError
@@ -34,8 +34,8 @@ def tour(*, quiet: bool = False) -> Answer:
     guide = _Guide(quiet)
     kernel = kernel_from(KERNEL)
     guide.step("a tile config, checked against the hardware", _config(kernel))
-    guide.step("the PTX it gives, one page, every number explained", _ptx(kernel))
-    guide.step("a cubin, by ptxas", Text(str(kernel.assembly)))
+    guide.step("the PTX it gives, one page, every number explained", *_ptx(kernel))
+    guide.step("a cubin, by ptxas", Lines(str(kernel.assembly)))
     report = kernel.check_sass()
     guide.step("its SASS, held against what the kernel promises", show.verify_view(report))
     m, n, k = SHAPE
@@ -57,11 +57,14 @@ class _Guide:
         self._quiet = quiet
         self._count = 0
 
-    def step(self, title: str, view: RenderableType) -> None:
+    def step(self, title: str, *views: RenderableType) -> None:
         self._count += 1
-        if not self._quiet:
-            head = Text(f"{self._count}  {title}\n", style="bold cyan")
-            output.draw(Group(head, Padding(view, (0, 0, 1, 0))))
+        if self._quiet:
+            return
+        output.draw(Text(f"{self._count}  {title}\n", style="bold cyan"))
+        for view in views:
+            output.draw(view)
+        output.draw(Text(""))
 
 
 def _config(kernel: Kernel) -> RenderableType:
@@ -71,10 +74,9 @@ def _config(kernel: Kernel) -> RenderableType:
         for name in options(type(part))
     )
     return Group(
-        Text(fields),
-        Text(f"\n{kernel.source.smem}"),
+        Lines(f"{fields}\n\n{kernel.source.smem}"),
         Text("\nOne stage more is refused, with the numbers and what would be legal:"),
-        Text(_refusal(), style="yellow"),
+        Lines(_refusal(), "yellow"),
     )
 
 
@@ -86,10 +88,10 @@ def _refusal() -> str:
     raise AssertionError(f"{TOO_DEEP} should not fit into shared memory")
 
 
-def _ptx(kernel: Kernel) -> RenderableType:
+def _ptx(kernel: Kernel) -> tuple[Text, Text, Text]:
     """The contract on top of the PTX, and its main loop with register lists shortened."""
     contract = kernel.ptx.partition("\n\n")[0]
-    return Group(
+    return (
         show.ptx_text(contract),
         Text("... and the heart of it, what a consumer warpgroup does with one stage:\n"),
         show.ptx_text(_main_loop(kernel.ptx)),

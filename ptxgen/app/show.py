@@ -6,13 +6,14 @@ import os
 import re
 from pathlib import Path
 
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
 from ptxgen.api import kernel_from
+from ptxgen.app.lines import Lines
 from ptxgen.app.output import Answer, note
 from ptxgen.toolchain.assemble import DEFAULT_TARGET, assemble
 from ptxgen.toolchain.disassemble import disassemble
@@ -46,10 +47,10 @@ def emit(reference: str, file: Path | None = None) -> Answer:
 def inspect(reference: str) -> Answer:
     """Everything there is to say about a kernel, on one page."""
     report = kernel_from(reference).report()
-    views = [Text(report.reference, style="bold")]
+    views: list[RenderableType] = [Text(report.reference, style="bold")]
     for title, text in report.sections():
         views.append(Text(f"\n{title}", style="bold cyan"))
-        views.append(Padding(Text(text), (0, 0, 0, 2)))  # type: ignore[arg-type]
+        views.append(Padding(Lines(text), (0, 0, 0, 2)))
     return Answer(data=report.to_dict(), view=Group(*views))
 
 
@@ -76,7 +77,7 @@ def verify_view(report: VerifyReport) -> Group:
         if not row.ok and row.why:
             table.add_row("", Text(f"why: {row.why}", style="red"), "", "")
     style = "bold green" if report.ok else "bold red"
-    return Group(Text(head, style=style), Text(resources), Padding(table, (0, 0, 0, 2)))
+    return Group(Text(head, style=style), Lines(resources), Padding(table, (0, 0, 0, 2)))
 
 
 def sass(what: str) -> Answer:

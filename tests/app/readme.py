@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 README = Path(__file__).parents[2] / "README.md"
@@ -31,7 +32,7 @@ def python_with_output() -> list[tuple[str, str]]:
     found = blocks()
     return [
         (code.text, shown.text)
-        for code, shown in zip(found, found[1:], strict=False)
+        for code, shown in pairwise(found)
         if code.language == "python" and not shown.language
     ]
 

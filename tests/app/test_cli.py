@@ -65,7 +65,7 @@ def test_emit_to_an_impossible_file(run: Run, tmp_path: Path) -> None:
     ("reference", "error", "said"),
     [
         ("nope", "KernelReferenceError", "kernels: gemm"),
-        ("gemm:foo=1", "KernelReferenceError", "fields: dtype"),
+        ("gemm:foo=1", "KernelReferenceError", "Fields: dtype"),
         ("gemm:tile=128x256", "KernelReferenceError", "joined by x"),
         ("gemm:tile", "KernelReferenceError", "is not key=value"),
         ("gemm:stages=2,stages=3", "KernelReferenceError", "given twice"),
