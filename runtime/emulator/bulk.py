@@ -1,0 +1,294 @@
+"""cp.async.bulk, cp.reduce.async.bulk and cp.async: emitters, plain bulk copies, and their groups
+(PTX ISA 9.7.9.25 and 9.7.9.26)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .access import fault, load_rows, resolve, store_rows
+from .emit import Emitter
+from .isa import opcode
+from .memory import Fault
+from .program import Imm, Mem, Op, Value
+from .queue import BulkGroups, BulkWait, Transfer
+from .report import hazard
+from .state import PARK, Path
+from .tma import destinations, lane_value, lanes, shared_offset, signal
+from .values import Array
+
+REDUCTIONS = frozenset({"add", "min", "max", "inc", "dec", "and", "or", "xor"})
+COMPLETE = "mbarrier::complete_tx::bytes"
+KNOWN = frozenset(
+    {
+        "async", "bulk", "tensor", "1d", "2d", "3d", "4d", "5d", "shared::cluster", "shared::cta",
+        "global", "tile", COMPLETE, "multicast::cluster", "L2::cache_hint", "bulk_group",
+        "commit_group", "wait_group", "read", "wait_all", "prefetch", "L2", "reduce", "ca", "cg",
+        "shared", "L2::64B", "L2::128B", "L2::256B", "mbarrier", "arrive", "noinc", "b64", "async",
+    }
+) | REDUCTIONS  # fmt: skip
+
+
+def _waits(op: Op) -> bool:
+    return op.has("bulk") and op.has("wait_group")
+
+
+@opcode("cp", dests=0, waits=_waits)
+def copy(e: Emitter, op: Op) -> None:
+    unknown = set(op.quals) - KNOWN
+    if unknown:
+        raise op.unsupported(f"qualifier .{unknown.pop()} is not executed")
+    tail = f"{e.mask_argument()}, {op.line}"
+    if not op.has("bulk"):
+        _cp_async(e, op, tail)
+    elif op.has("commit_group"):
+        e.line(f"bulk_commit(p, {tail})")
+    elif op.has("wait_group"):
+        pending = op.operands[0]
+        reading = int(op.has("read"))
+        e.line(f"if bulk_wait(p, {e.scalar(pending)}, {reading}, {tail}): return {PARK}")
+    elif op.has("tensor"):
+        _tensor(e, op, tail)
+    else:
+        _bulk(e, op, tail)
+
+
+def _operand(e: Emitter, value: Value, bits: int = 32) -> str:
+    """An address or number as an integer expression, or as a row where lanes may differ."""
+    if isinstance(value, Mem):
+        width = 64 if getattr(value.base, "bits", 32) == 64 or bits == 64 else 32
+        return e.address(value, width)[0]
+    if e.uniform(value):
+        return e.scalar(value, bits)
+    return e.vector(value, {16: "H", 32: "U", 64: "W"}[getattr(value, "bits", bits)])
+
+
+def _coordinates(e: Emitter, mem: Mem) -> str:
+    return "[" + ", ".join(_operand(e, c) for c in mem.coordinates) + "]"
+
+
+def _tensor(e: Emitter, op: Op, tail: str) -> None:
+    operands = list(op.operands)
+    if op.has("L2::cache_hint"):
+        operands.pop()
+    if op.has("prefetch"):
+        mem = operands[0]
+        assert isinstance(mem, Mem)
+        e.line(f"prefetch_tensor_map(p, lane_value({_operand(e, mem, 64)}, 0), {op.line})")
+        return
+    if op.has(COMPLETE):
+        dst, mem, mbar, *rest = operands
+        assert isinstance(mem, Mem)
+        if op.has("multicast::cluster") != bool(rest):
+            raise op.unsupported("the operands do not match .multicast::cluster")
+        multicast = _operand(e, rest[0], 16) if rest else "None"
+        e.line(
+            f"tensor_load(p, {_operand(e, dst)}, {_operand(e, mem, 64)}, {_coordinates(e, mem)}, "
+            f"{_operand(e, mbar)}, {multicast}, {tail})"
+        )
+        return
+    if not op.has("bulk_group"):
+        raise op.unsupported("a tensor copy completes by mbarrier or bulk_group")
+    mem, src = operands
+    assert isinstance(mem, Mem)
+    reduction = next((q for q in op.quals if q in REDUCTIONS), "") if op.has("reduce") else ""
+    e.line(
+        f"tensor_store(p, {_operand(e, mem, 64)}, {_coordinates(e, mem)}, {_operand(e, src)}, "
+        f"'{reduction}', {tail})"
+    )
+
+
+def _bulk(e: Emitter, op: Op, tail: str) -> None:
+    operands = list(op.operands)
+    if op.has("L2::cache_hint"):
+        operands.pop()
+    if op.has("prefetch"):
+        return
+    if op.has("reduce"):
+        raise op.unsupported("cp.reduce.async.bulk without a tensor map")
+    dst, src, size = operands[:3]
+    if op.has("bulk_group"):
+        e.line(f"bulk_store(p, {_operand(e, dst, 64)}, {_operand(e, src)}, {_operand(e, size)}, {tail})")
+        return
+    if not op.has(COMPLETE):
+        raise op.unsupported("a bulk copy completes by mbarrier or bulk_group")
+    multicast = _operand(e, operands[4], 16) if op.has("multicast::cluster") else "None"
+    source_bits = 64 if op.has("global") else 32
+    e.line(
+        f"bulk_load(p, {_operand(e, dst)}, {_operand(e, src, source_bits)}, {_operand(e, size)}, "
+        f"{_operand(e, operands[3])}, {multicast}, {int(op.has('global'))}, {tail})"
+    )
+
+
+def _cp_async(e: Emitter, op: Op, tail: str) -> None:
+    if op.has("mbarrier"):
+        raise op.unsupported("cp.async.mbarrier.arrive")
+    if op.has("commit_group") or op.has("wait_group") or op.has("wait_all"):
+        return  # the copies below are done at once, so there is never one to wait for
+    dst, src, size, *rest = op.operands
+    assert isinstance(dst, Mem) and isinstance(src, Mem) and isinstance(size, Imm)
+    if op.has("L2::cache_hint"):
+        rest = rest[:-1]
+    count = str(size.value)
+    if rest:
+        extra = rest[0]
+        if getattr(extra, "bits", 32) == 1:
+            raise op.unsupported("the ignore-src predicate of cp.async")
+        count = _operand(e, extra)
+    rows = [_as_row(e, m, bits) for m, bits in ((dst, 32), (src, 64))]
+    e.line(f"cp_async(p, {rows[0]}, {rows[1]}, {size.value}, {count}, {tail})")
+
+
+def _as_row(e: Emitter, mem: Mem, bits: int) -> str:
+    text, one = e.address(mem, bits)
+    return f"full_{'U' if bits == 32 else 'W'}({text})" if one else text
+
+
+# -- runtime ---------------------------------------------------------------------------------------
+
+
+def _check_bulk(p: Path, line: int, size: int, *addresses: int) -> None:
+    bad = [a for a in (size, *addresses) if a % 16]
+    if bad:
+        what = "size" if size % 16 else f"address {bad[0]:#x}"
+        raise hazard(
+            "misaligned",
+            f"cp.async.bulk of {size} bytes: its {what} is not a multiple of 16",
+            path=p,
+            line=line,
+            reason="bulk copies move 16-byte units",
+            cure="copy the aligned part in bulk and the tail with ordinary accesses",
+            isa="9.7.9.25.4 cp.async.bulk",
+        )
+
+
+def bulk_load(
+    p: Path,
+    dst: int | Array,
+    src: int | Array,
+    size: int | Array,
+    mbar: int | Array,
+    multicast: int | Array | None,
+    from_global: int,
+    mask: Array | None,
+    line: int,
+) -> None:
+    """cp.async.bulk to shared memory, from global memory or from the CTA's own shared memory."""
+    for lane in lanes(p, mask):
+        to, source = lane_value(dst, lane), lane_value(src, lane)
+        n = lane_value(size, lane)
+        _check_bulk(p, line, n, to, source)
+        mask16 = None if multicast is None else lane_value(multicast, lane) & 0xFFFF
+        receivers = destinations(p, to, lane_value(mbar, lane), mask16, line)
+        bank, offset = resolve(p, "global" if from_global else "shared", source, line)
+        raw: list[Array] = []
+
+        def read(bank=bank, offset=offset, n=n, raw=raw) -> None:  # type: ignore[no-untyped-def]
+            try:
+                raw.append(bank.read(offset, n).copy())
+            except Fault as error:
+                raise fault(p, error, line, None, "bulk copy") from None
+
+        def complete(receivers=receivers, n=n, raw=raw) -> None:  # type: ignore[no-untyped-def]
+            for cta, at, barrier in receivers:
+                try:
+                    cta.window.check_writable(at, at + n)
+                except Fault as error:
+                    raise fault(p, error, line, None, "bulk copy") from None
+                cta.window.data[at : at + n] = raw[0]
+                signal(p, barrier, n, line)
+
+        p.C.events["bulk_load"] += 1
+        p.C.queue.submit(Transfer(read, complete, line))
+
+
+def bulk_store(
+    p: Path,
+    dst: int | Array,
+    src: int | Array,
+    size: int | Array,
+    mask: Array | None,
+    line: int,
+) -> None:
+    """cp.async.bulk from shared to global memory, in the thread's bulk group."""
+    for lane in lanes(p, mask):
+        to, n = lane_value(dst, lane), lane_value(size, lane)
+        _, offset = shared_offset(p, lane_value(src, lane), line, own=True)
+        _check_bulk(p, line, n, to, offset)
+        bank, at = resolve(p, "global", to, line)
+        raw: list[Array] = []
+
+        def read(offset=offset, n=n, raw=raw) -> None:  # type: ignore[no-untyped-def]
+            try:
+                raw.append(p.C.window.read(offset, n).copy())
+            except Fault as error:
+                raise fault(p, error, line, None, "bulk copy") from None
+
+        def complete(bank=bank, at=at, raw=raw) -> None:  # type: ignore[no-untyped-def]
+            try:
+                bank.write(at, raw[0])
+            except Fault as error:
+                raise fault(p, error, line, None, "bulk copy") from None
+            p.C.machine_epoch.bump()
+
+        transfer = Transfer(read, complete, line)
+        p.w.bulk.setdefault(lane, BulkGroups()).open.append(transfer)
+        p.C.events["bulk_store"] += 1
+        p.C.queue.submit(transfer)
+
+
+def bulk_commit(p: Path, mask: Array | None, line: int) -> None:
+    for lane in lanes(p, mask):
+        groups = p.w.bulk.get(lane)
+        if groups is not None and (groups.open or groups.groups):
+            groups.commit()
+
+
+def bulk_wait(p: Path, pending: int, reading: int, mask: Array | None, line: int) -> bool:
+    """True while more than `pending` groups of an active thread are unfinished."""
+    mine = [p.w.bulk[lane] for lane in lanes(p, mask) if lane in p.w.bulk]
+    wait = BulkWait(mine, pending, bool(reading))
+    if not wait.ready():
+        p.wait = wait
+        return True
+    for groups in mine:
+        if groups.open:
+            raise hazard(
+                "uncommitted-group",
+                "cp.async.bulk.wait_group while copies are not committed to a group",
+                path=p,
+                line=line,
+                reason="a wait covers committed groups only",
+                cure="cp.async.bulk.commit_group before the wait",
+                isa="9.7.9.25.3 cp.async.bulk.wait_group",
+            )
+        groups.waited(pending, bool(reading))
+    return False
+
+
+def cp_async(
+    p: Path,
+    dst: Array,
+    src: Array,
+    size: int,
+    count: int | Array,
+    mask: Array | None,
+    line: int,
+) -> None:
+    """cp.async: `count` bytes copied, the rest of `size` zero-filled."""
+    take = np.full(32, count, np.uint32) if isinstance(count, int) else count
+    active = take[p.m] if mask is None else take[mask]
+    if (active > size).any():
+        raise hazard("cp-async-size", f"src-size {int(active.max())} exceeds cp-size {size}",
+                     path=p, line=line, cure="keep src-size within cp-size",
+                     isa="9.7.9.25.1 cp.async")  # fmt: skip
+    width, parts = min(size, 4), size // min(size, 4)
+    rows: Sequence[Array] = np.zeros((parts, 32), np.uint32)
+    some = take > 0
+    reading = some if mask is None else mask & some
+    if (reading & p.m).any():
+        loaded = load_rows(p, "global", src, width, parts, reading & p.m, line)
+        keep = np.arange(parts)[:, None] * width < take[None, :]
+        rows = np.where(keep, loaded, np.uint32(0))
+    store_rows(p, "shared", dst, width, list(rows), mask, line)

@@ -1,0 +1,441 @@
+"""mbarrier objects (PTX ISA 9.7.13.15): a phase, pending arrivals, and a count of bytes to come.
+
+    arrive(n)        pending -= n
+    expect_tx(n)     tx += n
+    complete_tx(n)   tx -= n          (bytes may land before they are expected: tx may be negative)
+    a phase ends     when pending == 0 and tx == 0: phase += 1, pending = expected
+
+The object lives beside the shared window, whose bytes only say that a barrier is there. The 64-bit
+state that `arrive` returns is (phase << 32) | pending; programs may not look inside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .emit import Emitter
+from .functions import lanes_of
+from .isa import opcode
+from .memory import Fault
+from .program import Imm, Mem, Op, Sink, Value
+from .report import hazard
+from .space import OFFSET_MASK, RANK_SHIFT, SHARED_WINDOW, WINDOW_BYTES
+from .state import CTA, PARK, Path
+from .values import Array
+
+COUNT_MAX = (1 << 20) - 1
+ISA = "9.7.13.15 mbarrier"
+
+
+@dataclass(slots=True)
+class Mbarrier:
+    cta: CTA
+    offset: int
+    expected: int
+    line: int  # of its init
+    pending: int = 0
+    tx: int = 0
+    phase: int = 0
+    expected_bytes: int = 0  # of this phase, for messages
+    delivered_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        self.pending = self.expected
+
+    def arrive(self, count: int) -> None:
+        self.pending -= count
+        self.settle()
+
+    def expect(self, bytes_: int) -> None:
+        self.tx += bytes_
+        self.expected_bytes += bytes_
+        self.settle_later()
+
+    def complete(self, bytes_: int) -> None:
+        self.tx -= bytes_
+        self.delivered_bytes += bytes_
+        self.settle()
+
+    def settle(self) -> None:
+        """End the phase if nothing is missing."""
+        self.settle_later()
+        if self.pending == 0 and self.tx == 0:
+            self.phase += 1
+            self.pending = self.expected
+            self.expected_bytes = self.delivered_bytes = 0
+            self.cta.events["mbarrier_phase"] += 1
+
+    def settle_later(self) -> None:
+        self.cta.machine_epoch.bump()
+
+    def describe(self) -> str:
+        return (
+            f"mbarrier at CTA {self.cta.name} offset {self.offset:#x} (init in PTX line "
+            f"{self.line}): phase {self.phase} (parity {self.phase & 1}), "
+            f"{self.pending} of {self.expected} arrivals pending, "
+            f"bytes expected {self.expected_bytes:,}, delivered {self.delivered_bytes:,}"
+        )
+
+
+@dataclass(slots=True)
+class MbarrierWait:
+    barriers: list[tuple[Mbarrier, int]]  # with the phase that must have ended
+
+    def ready(self) -> bool:
+        return any(m.phase > phase for m, phase in self.barriers)
+
+    def describe(self) -> str:
+        return "; ".join(
+            f"waits for parity {phase & 1} of {m.describe()}" for m, phase in self.barriers[:4]
+        )
+
+
+# -- finding and checking --------------------------------------------------------------------------
+
+
+def _problem(p: Path, line: int, code: str, message: str, reason: str, cure: str) -> Exception:
+    return hazard(code, message, path=p, line=line, reason=reason, cure=cure, isa=ISA)
+
+
+def locate(p: Path, address: int, remote: bool, line: int) -> tuple[CTA, int]:
+    """(CTA, offset) of a shared or generic address of an mbarrier."""
+    if address >= SHARED_WINDOW:
+        if address >= SHARED_WINDOW + WINDOW_BYTES:
+            raise _problem(
+                p, line, "mbarrier-address", f"{address:#x} is not an address of shared memory",
+                "an mbarrier lives in shared memory", "pass a shared address",
+            )  # fmt: skip
+        address -= SHARED_WINDOW
+    rank, offset = address >> RANK_SHIFT, address & OFFSET_MASK
+    if offset % 8:
+        raise _problem(
+            p, line, "misaligned", f"mbarrier at offset {offset:#x} is not aligned to 8 bytes",
+            "an mbarrier is a 64-bit object", "align it to 8 bytes",
+        )  # fmt: skip
+    if rank == p.C.rank:
+        return p.C, offset
+    if not remote:
+        raise _problem(
+            p, line, "remote-mbarrier",
+            f"mbarrier of CTA rank {rank} through a form for the CTA's own barriers",
+            "only arrive, expect_tx and complete_tx may name another CTA's barrier, "
+            "with .shared::cluster",
+            "use the .shared::cluster form, or the address of the own barrier",
+        )  # fmt: skip
+    from .access import shared_peer
+
+    return shared_peer(p, rank, line), offset
+
+
+def find(p: Path, address: int, remote: bool, line: int, what: str) -> Mbarrier:
+    cta, offset = locate(p, address, remote, line)
+    barrier = cta.mbarriers.get(offset)
+    if barrier is None:
+        known = ", ".join(f"{o:#x}" for o in sorted(cta.mbarriers)) or "none"
+        raise _problem(
+            p, line, "mbarrier-uninitialised",
+            f"{what} on CTA {cta.name} offset {offset:#x}, where there is no mbarrier",
+            f"live mbarriers of that CTA: {known}",
+            "mbarrier.init it first, and let the others wait until that is visible",
+        )  # fmt: skip
+    return barrier
+
+
+def check(p: Path, barrier: Mbarrier, line: int) -> None:
+    """The ranges of PTX ISA 9.7.13.15.2."""
+    if barrier.pending < 0:
+        raise _problem(
+            p, line, "mbarrier-overrun",
+            f"more arrivals than the phase expects: {barrier.describe()}",
+            f"the barrier was initialised for {barrier.expected} arrivals a phase",
+            "make the init count equal to the arrivals of one phase",
+        )  # fmt: skip
+    if abs(barrier.tx) > COUNT_MAX:
+        raise _problem(
+            p, line, "mbarrier-tx",
+            f"tx-count {barrier.tx} is outside +-{COUNT_MAX}: {barrier.describe()}",
+            "the tx-count has 20 bits and a sign", "use smaller transactions a phase",
+        )  # fmt: skip
+
+
+# -- what generated code calls ---------------------------------------------------------------------
+
+
+def _each(p: Path, address: int | Array, mask: Array | None) -> list[tuple[int, int]]:
+    """(address, lanes that use it): one entry where the address is uniform."""
+    here = p.active(mask)
+    if isinstance(address, int):
+        return [(address, here.bit_count())] if here else []
+    return [(int(address[lane]), 1) for lane in np.flatnonzero(lanes_of(here)).tolist()]
+
+
+def mbarrier_init(
+    p: Path, address: int | Array, count: int | Array, mask: Array | None, line: int
+) -> None:
+    for at, lanes in _each(p, address, mask):
+        n = count if isinstance(count, int) else int(count[p.m][0])
+        cta, offset = locate(p, at, False, line)
+        old = cta.mbarriers.get(offset)
+        if old is not None or lanes > 1:
+            before = f"PTX line {old.line}" if old else f"{lanes} lanes at once"
+            raise _problem(
+                p, line, "mbarrier-reinit",
+                f"init of a live mbarrier at offset {offset:#x} (initialised by {before})",
+                "a live barrier must be invalidated before it is initialised again",
+                "let one thread initialise it, or mbarrier.inval first",
+            )  # fmt: skip
+        if not 1 <= n <= COUNT_MAX:
+            raise _problem(
+                p, line, "mbarrier-count", f"init with {n} arrivals",
+                f"the count must be within 1..{COUNT_MAX}", "count the arrivals of one phase",
+            )  # fmt: skip
+        try:
+            cta.window._check_range(offset, 8, 8)
+            cta.window.check_writable(offset, offset + 8)
+        except Fault as error:
+            from .access import fault
+
+            raise fault(p, error, line, None, "mbarrier.init") from None
+        cta.window.mark_barrier(offset, True)
+        cta.mbarriers[offset] = Mbarrier(cta, offset, n, line)
+
+
+def mbarrier_inval(p: Path, address: int | Array, mask: Array | None, line: int) -> None:
+    for at, _ in _each(p, address, mask):
+        barrier = find(p, at, False, line, "mbarrier.inval")
+        del barrier.cta.mbarriers[barrier.offset]
+        barrier.cta.window.mark_barrier(barrier.offset, False)
+
+
+def mbarrier_arrive(
+    p: Path,
+    address: int | Array,
+    count: int | Array,
+    tx: int | Array | None,
+    drop: int,
+    remote: int,
+    mask: Array | None,
+    line: int,
+) -> Any:
+    """arrive, arrive.expect_tx and arrive_drop; the states before, for the lanes' registers."""
+    state = 0
+    for lane, (at, lanes) in enumerate(_each(p, address, mask)):
+        barrier = find(p, at, bool(remote), line, "mbarrier.arrive")
+        state = barrier.phase << 32 | barrier.pending
+        n = count if isinstance(count, int) else int(count[p.m][lane])
+        bytes_ = tx if tx is None or isinstance(tx, int) else int(tx[p.m][lane])
+        for _ in range(lanes if bytes_ is not None else 1):
+            if bytes_ is not None:
+                barrier.expect(bytes_)
+            if drop:
+                barrier.expected -= n * (1 if bytes_ is not None else lanes)
+            if barrier.pending == 0:  # complete but for bytes: one arrival too many
+                barrier.pending = -1
+                check(p, barrier, line)
+            barrier.arrive(n * (1 if bytes_ is not None else lanes))
+            check(p, barrier, line)
+        if barrier.expected <= 0:
+            raise _problem(
+                p, line, "mbarrier-count", "arrive_drop leaves a barrier without participants",
+                "the expected count must stay positive", "invalidate the barrier instead",
+            )  # fmt: skip
+    return np.full(32, state, np.uint64)
+
+
+def mbarrier_tx(
+    p: Path,
+    operation: str,
+    address: int | Array,
+    tx: int | Array,
+    remote: int,
+    mask: Array | None,
+    line: int,
+) -> None:
+    """expect_tx and complete_tx."""
+    for lane, (at, lanes) in enumerate(_each(p, address, mask)):
+        barrier = find(p, at, bool(remote), line, f"mbarrier.{operation}")
+        bytes_ = tx if isinstance(tx, int) else int(tx[p.m][lane])
+        for _ in range(lanes):
+            if operation == "expect_tx":
+                barrier.expect(bytes_)
+            else:
+                barrier.complete(bytes_)
+            check(p, barrier, line)
+
+
+def _phase_waited(barrier: Mbarrier, value: int, parity: int) -> int:
+    """The phase that must have ended for a wait to succeed."""
+    if not parity:
+        return value >> 32
+    return barrier.phase if barrier.phase & 1 == value & 1 else barrier.phase - 1
+
+
+def mbarrier_wait(
+    p: Path,
+    address: int | Array,
+    value: int | Array,
+    parity: int,
+    blocking: int,
+    mask: Array | None,
+    line: int,
+) -> Any:
+    """test_wait and try_wait: True or False (rows where an operand is one), None to park the path.
+
+    try_wait suspends its thread until the phase ends. It may also give up after a time of the
+    system's choosing; `Path.expired` is set when nothing else can run any more.
+    """
+    name = "mbarrier.try_wait" if blocking else "mbarrier.test_wait"
+    if isinstance(address, int) and isinstance(value, int):
+        barrier = find(p, address, False, line, name)
+        waited = _phase_waited(barrier, value, parity)
+        if barrier.phase > waited:
+            return True
+        if blocking and not p.expired:
+            p.wait = MbarrierWait([(barrier, waited)])
+            return None
+        p.expired = False
+        return False
+    row = np.zeros(32, np.bool_)
+    missing = []
+    for lane in np.flatnonzero(lanes_of(p.active(mask))).tolist():
+        at = address if isinstance(address, int) else int(address[lane])
+        v = value if isinstance(value, int) else int(value[lane])
+        barrier = find(p, at, False, line, name)
+        waited = _phase_waited(barrier, v, parity)
+        row[lane] = barrier.phase > waited
+        missing.append((barrier, waited))
+    if blocking and not row.any() and not p.expired:
+        p.wait = MbarrierWait(missing)
+        return None
+    p.expired = False
+    return row
+
+
+# -- emitters --------------------------------------------------------------------------------------
+
+KNOWN = frozenset(
+    {
+        "init", "inval", "arrive", "arrive_drop", "expect_tx", "complete_tx", "test_wait", "try_wait",
+        "parity", "pending_count", "noComplete", "shared", "shared::cta", "shared::cluster", "b64",
+        "release", "acquire", "relaxed", "cta", "cluster",
+    }
+)  # fmt: skip
+
+
+def _is_wait(op: Op) -> bool:
+    return op.quals[0] in ("test_wait", "try_wait")
+
+
+def _dests(op: Op) -> int:
+    return int(op.quals[0] in ("arrive", "arrive_drop", "test_wait", "try_wait", "pending_count"))
+
+
+def _uniform(op: Op, uniform: Callable[[Value], bool]) -> bool:
+    return _is_wait(op) and all(uniform(o) for o in op.operands[1:3])
+
+
+@opcode("mbarrier", dests=_dests, uniform=_uniform, waits=lambda op: op.quals[0] == "try_wait")
+def mbarrier(e: Emitter, op: Op) -> None:
+    unknown = set(op.quals) - KNOWN
+    if unknown:
+        raise op.unsupported(f"qualifier .{unknown.pop()} is not known here")
+    kind, operands = op.quals[0], op.operands
+    tail = f"{e.mask_argument()}, {op.line}"
+    remote = int(op.has("shared::cluster"))
+    if kind == "pending_count":
+        row = e.bits_row(operands[1], 64)
+        e.assign(operands[0], f"({row} & 0xFFFFFFFF).astype(DT_U)", "U")
+    elif kind == "init":
+        e.line(f"mbarrier_init(p, {_address(e, operands[0])}, {_number(e, operands[1])}, {tail})")
+    elif kind == "inval":
+        e.line(f"mbarrier_inval(p, {_address(e, operands[0])}, {tail})")
+    elif kind in ("expect_tx", "complete_tx"):
+        arguments = f"'{kind}', {_address(e, operands[0])}, {_number(e, operands[1])}, {remote}"
+        e.line(f"mbarrier_tx(p, {arguments}, {tail})")
+    elif kind in ("arrive", "arrive_drop"):
+        _arrive(e, op, remote, tail)
+    else:
+        _wait(e, op, tail)
+
+
+def _address(e: Emitter, value: Value) -> str:
+    assert isinstance(value, Mem)
+    wide = not e.uniform(value.base) and getattr(value.base, "bits", 32) == 64
+    return e.address(value, 64 if wide or getattr(value.base, "bits", 32) == 64 else 32)[0]
+
+
+def _number(e: Emitter, value: Value, bits: int = 32) -> str:
+    """An integer expression, or a row where lanes may differ."""
+    if e.uniform(value):
+        return e.scalar(value, bits)
+    return e.vector(value, "U" if bits == 32 else "W")
+
+
+def _arrive(e: Emitter, op: Op, remote: int, tail: str) -> None:
+    dst, mem, *rest = op.operands
+    if op.has("noComplete"):
+        raise op.unsupported(".noComplete")
+    if remote and not isinstance(dst, Sink):
+        raise op.unsupported("an arrive on another CTA's barrier returns no state: use _")
+    tx = _number(e, rest[0]) if op.has("expect_tx") else "None"
+    count = _number(e, rest[0]) if rest and not op.has("expect_tx") else "1"
+    drop = int(op.quals[0] == "arrive_drop")
+    call = f"mbarrier_arrive(p, {_address(e, mem)}, {count}, {tx}, {drop}, {remote}, {tail})"
+    if isinstance(dst, Sink):
+        e.line(call)
+    else:
+        e.assign(dst, call, "W")
+
+
+def _wait(e: Emitter, op: Op, tail: str) -> None:
+    dst, mem, value = op.operands[:3]
+    parity, blocking = int(op.has("parity")), int(op.quals[0] == "try_wait")
+    number = _number(e, value, 32 if parity else 64)
+    name = e.temporary(f"mbarrier_wait(p, {_address(e, mem)}, {number}, {parity}, {blocking}, {tail})")
+    if blocking:
+        e.line(f"if {name} is None: return {PARK}")
+    if e.uniform(dst):
+        e.set_scalar(dst, name)
+    else:
+        e.assign(dst, name, "P")
+
+
+@opcode("mapa")
+def map_address(e: Emitter, op: Op) -> None:
+    """The address of the same variable in another CTA of the cluster."""
+    d, a, rank = op.operands
+    bits = 64 if op.quals[-1] == "u64" else 32
+    if e.uniform(a) and isinstance(rank, Imm):
+        e.line(f"check_rank(p, {rank.value}, None, {op.line})")
+    code = "W" if bits == 64 else "U"
+    row, ranks = e.bits_row(a, bits), e.bits_row(rank, 32)
+    name = e.temporary(f"check_rank(p, {ranks}, {e.mask_argument()}, {op.line})")
+    e.assign(d, f"({row} & ~DT_{code}.type({255 << RANK_SHIFT})) | ({name}.astype(DT_{code}) << {RANK_SHIFT})", code)
+
+
+def check_rank(p: Path, rank: Any, mask: Array | None, line: int) -> Any:
+    """CTA ranks must lie in the cluster, in the active lanes."""
+    active = [rank] if isinstance(rank, int) else rank[lanes_of(p.active(mask))].tolist()
+    bad = [r for r in active if r >= p.C.cluster_size]
+    if bad:
+        raise hazard(
+            "cluster-rank",
+            f"mapa to CTA rank {bad[0]} of a cluster of {p.C.cluster_size}",
+            path=p,
+            line=line,
+            cure="ranks are 0 .. %cluster_nctarank - 1",
+            isa="9.7.9.24 mapa",
+        )
+    return rank
+
+
+@opcode("getctarank")
+def get_rank(e: Emitter, op: Op) -> None:
+    d, a = op.operands
+    bits = getattr(a, "bits", 32)
+    row = e.bits_row(a, bits)
+    e.assign(d, f"(({row} >> {RANK_SHIFT}) & 255).astype(DT_U)", "U")

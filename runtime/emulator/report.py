@@ -1,0 +1,72 @@
+"""What a run tells: counts when it went well, findings when it did not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ptxgen.errors import Finding, HazardError
+
+if TYPE_CHECKING:
+    from .state import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """One launch.
+
+    `executed` counts warp instructions by mnemonic (an instruction counts once a warp, whatever its
+    guard). `events` counts what happened: "wgmma" (a warpgroup), "tma_load", "tma_store",
+    "tma_load_bytes", "tma_store_bytes", "mbarrier_phase", "bulk_load", "bulk_store".
+    """
+
+    entry: str
+    elapsed_s: float
+    ctas: int
+    executed: Counter[str] = field(default_factory=Counter)
+    events: Counter[str] = field(default_factory=Counter)
+    notes: tuple[str, ...] = ()
+
+    def count(self, opcode: str) -> int:
+        """Warp instructions whose mnemonic is `opcode` or starts with `opcode.`."""
+        return sum(n for k, n in self.executed.items() if k == opcode or k.startswith(opcode + "."))
+
+    @property
+    def instructions(self) -> int:
+        """All warp instructions."""
+        return sum(self.executed.values())
+
+    def __str__(self) -> str:
+        rows = [f"{self.entry}: {self.ctas} CTAs, {self.instructions:,} warp instructions"]
+        rows += [f"  {n:>9,} {name}" for name, n in sorted(self.events.items())]
+        return "\n".join([*rows, *self.notes])
+
+
+def hazard(
+    code: str,
+    message: str,
+    *,
+    path: Path | None = None,
+    line: int = 0,
+    reason: str = "",
+    cure: str = "",
+    isa: str = "",
+    bytes_: str = "",
+) -> HazardError:
+    """The error for one finding, with where it happened filled in from the path."""
+    return HazardError(
+        [
+            Finding(
+                code=code,
+                severity="error",
+                message=message,
+                lines=(line,) if line else (),
+                where=path.where() if path is not None else "",
+                bytes_=bytes_,
+                reason=reason,
+                cure=cure,
+                isa=isa,
+            )
+        ]
+    )
