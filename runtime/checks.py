@@ -30,8 +30,11 @@ def array_violations(spec: KernelSpec, metas: Mapping[str, ArrayMeta]) -> Iterat
         if isinstance(param, PointerParam) and param.arg in metas:
             yield from _alignment(param, metas[param.arg])
     outputs = [n for n in spec.arguments() if n in metas and spec.access(n) != "read"]
+    by_pointer = {p.arg for p in spec.params if isinstance(p, PointerParam)}
     for name in outputs:
-        yield from _output(name, metas[name])
+        yield from _writable(name, metas[name])
+        if name in by_pointer:  # the rules of tensor maps refuse stride 0 anyway
+            yield from _distinct(name, metas[name])
     yield from _overlaps(outputs, metas)
 
 
@@ -64,7 +67,7 @@ def _alignment(param: PointerParam, meta: ArrayMeta) -> Iterator[Violation]:
         )
 
 
-def _output(name: str, meta: ArrayMeta) -> Iterator[Violation]:
+def _writable(name: str, meta: ArrayMeta) -> Iterator[Violation]:
     if not meta.writable:
         yield Violation(
             field=name,
@@ -72,6 +75,9 @@ def _output(name: str, meta: ArrayMeta) -> Iterator[Violation]:
             rule="must be writable: the kernel stores to it",
             fix="pass a writable copy (JAX arrays are immutable: let the operation allocate it)",
         )
+
+
+def _distinct(name: str, meta: ArrayMeta) -> Iterator[Violation]:
     for axis, (extent, stride) in enumerate(zip(meta.shape, meta.strides, strict=True)):
         if stride == 0 and extent > 1 and meta.size:
             yield Violation(

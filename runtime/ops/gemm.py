@@ -113,10 +113,10 @@ def _require(a: ArrayMeta, b: ArrayMeta, d_type: str) -> None:
         broken.append(
             Violation(field="b", got=b.dtype, rule=f"must be {a.dtype}, as a", fix="convert one")
         )
-    if d_type not in OUTPUTS:
-        broken.append(
-            Violation(field="out", got=d_type, rule=f"must be one of {', '.join(OUTPUTS)}")
-        )
+    outputs = [name for name in OUTPUTS if name != "same"]
+    if d_type not in outputs:
+        rule = f"must be one of {', '.join(outputs)}"
+        broken.append(Violation(field="out", got=d_type, rule=rule))
     if broken:
         raise ArgumentError("gemm(a, b): cannot multiply", broken)
 
