@@ -38,7 +38,6 @@ Reference = Annotated[
     str, typer.Argument(metavar="KERNEL", help="a kernel reference: NAME[:key=value,...]")
 ]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON object instead of text")]
-Extent = Annotated[int, typer.Option(min=0)]
 
 
 def _version(wanted: bool) -> None:
@@ -112,9 +111,9 @@ def sass(
 @app.command()
 def run(
     kernel: Reference,
-    m: Extent = 300,
-    n: Extent = 520,
-    k: Extent = 200,
+    m: Annotated[int, typer.Option(min=0, help="rows of A and D")] = 300,
+    n: Annotated[int, typer.Option(min=0, help="rows of B, columns of D")] = 520,
+    k: Annotated[int, typer.Option(min=0, help="columns of A and B, summed over")] = 200,
     backend: Annotated[
         BackendName | None,
         typer.Option(help="default: PTXGEN_BACKEND, else cuda where there is a Hopper GPU"),

@@ -26,7 +26,10 @@ def test_every_kernel_is_in_the_table() -> None:
 
 
 def test_the_ptx_excerpt_is_in_the_ptx() -> None:
-    assert readme.block_with("$CONSUME_STAGE:") in kernel("gemm").ptx
+    rest: str = kernel("gemm").ptx
+    for part in readme.block_with("$CONSUME_STAGE:").split("        ...\n"):
+        _, found, rest = rest.partition(part)
+        assert found, part
 
 
 @pytest.mark.parametrize(
