@@ -1,0 +1,49 @@
+"""Kernels that between them render every line of every template, as one PTX module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from ptxgen.kernels import registry
+from ptxgen.kernels.base import KernelSource
+from ptxgen.templating.source_map import Place
+
+TEMPLATES = Path(__file__).parents[2] / "ptx_templates"
+
+# Each row says which branches it is there for. All other fields are at their defaults.
+REFERENCES = (
+    "gemm",  # cluster that shares B, two wgmma groups, 16-bit D
+    "gemm:cluster=1x2,stages=3",  # shares A
+    "gemm:cluster=1x1,stages=3",  # no cluster: local arrivals, bar.sync
+    "gemm:tile=128x64x128,cluster=2x1,stages=2",  # two boxes along K
+    "gemm:tile=128x64x128,cluster=1x1,wait_depth=0,stages=1",  # release behind its own wgmma
+    "gemm:tile=64x64x64,wait_depth=0,stages=2",  # the same in a cluster
+    "gemm:tile=256x128x64,out_dtype=f32,stages=2",  # f32 D, two row blocks
+    "gemm:tile=64x24x64,cluster=1x1,dtype=f16",  # boxes of 8 columns: stmatrix.x2
+)
+
+
+@cache
+def sources() -> tuple[KernelSource, ...]:
+    return tuple(registry.build(*registry.parse_reference(text)) for text in REFERENCES)
+
+
+def module() -> str:
+    """All kernels in one PTX text: one process of ptxas assembles them."""
+    first, *others = (str(source.rendered) for source in sources())
+    return "\n".join([first, *(text[text.index(".visible .entry") :] for text in others)])
+
+
+def rendered_places() -> frozenset[Place]:
+    """Every template line that wrote something."""
+    return frozenset(
+        place for source in sources() for chain in source.rendered.chains for place in chain
+    )
+
+
+def template_files() -> Iterator[tuple[str, str]]:
+    """(name under ptx_templates/, text) of every template."""
+    for path in sorted(TEMPLATES.rglob("*.ptx.j2")):
+        yield path.relative_to(TEMPLATES).as_posix(), path.read_text(encoding="utf-8")
