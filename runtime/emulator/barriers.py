@@ -7,6 +7,7 @@ block is then run again later, and `Path.token` tells the second run that the ar
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -377,7 +378,7 @@ class PoolWait:
         )
 
 
-def entry_registers(directives: dict[str, tuple[int, ...]]) -> int | None:
+def entry_registers(directives: Mapping[str, tuple[int, ...]]) -> int | None:
     """Registers a thread has at entry, as ptxas fixes them; None where it cannot know them."""
     if "maxnreg" in directives:
         return min(directives["maxnreg"][0], 256)

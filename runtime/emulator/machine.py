@@ -103,8 +103,25 @@ class Machine:
         for a launch that the entry does not allow, HazardError, Deadlock or UnsupportedPtx for
         what the program does.
         """
-        start = time.perf_counter()
         kernel = self.compile(module, entry, block)
+        return self.run(
+            kernel, grid=grid, block=block, cluster=cluster, smem_bytes=smem_bytes, params=params,
+            memory=memory,
+        )  # fmt: skip
+
+    def run(
+        self,
+        kernel: Kernel,
+        *,
+        grid: Dim3,
+        block: Dim3,
+        cluster: Dim3 | None = None,
+        smem_bytes: int = 0,
+        params: Mapping[str, bytes],
+        memory: GlobalMemory,
+    ) -> Report:
+        """As `launch`, for an entry that is compiled."""
+        start = time.perf_counter()
         shape = _checked_shape(kernel, grid, block, cluster, smem_bytes)
         run = _Run(self, kernel, grid, block, shape, smem_bytes, memory)
         run.load(params)
@@ -116,6 +133,7 @@ class Machine:
                 for op in kernel.program.ops[b.start : b.end]:
                     executed[op.mnemonic] += count
         return Report(
+            backend="emulator",
             entry=kernel.program.entry,
             elapsed_s=time.perf_counter() - start,
             ctas=grid.size,
@@ -247,7 +265,7 @@ class _Run:
             )  # fmt: skip
             cta.params, cta.consts, cta.globals_base = self.params, self.consts, self.globals_base
             cta.queue = queue
-            entry = entry_registers(dict(self.kernel.program.directives))
+            entry = entry_registers(self.kernel.program.directives)
             if entry is not None:
                 cta.pool = RegisterPool(entry)
                 for w in cta.warps:

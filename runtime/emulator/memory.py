@@ -279,7 +279,7 @@ class GlobalMemory:
     def __init__(self) -> None:
         self._banks: list[Bank] = []
         self._bases: list[int] = []
-        self._hosts: list[tuple[int, int, int]] = []  # host start, host end, virtual start
+        self._hosts: list[tuple[int, int, Bank]] = []  # host start and end of each span
         self._keep: list[object] = []
         self._next = GLOBAL_BASE
 
@@ -287,21 +287,33 @@ class GlobalMemory:
         """Register a host array; the address of its first element (index 0 on every axis)."""
         pointer = int(array.ctypes.data)
         low, high = np.lib.array_utils.byte_bounds(array) if array.size else (pointer, pointer)
-        for start, end, virtual in self._hosts:
+        self.add_span(low, high, writable=array.flags.writeable, owner=array, name=name)
+        return self.translate(pointer)
+
+    def add_span(self, low: int, high: int, *, writable: bool, owner: object, name: str) -> None:
+        """Register the host bytes low..high-1. `owner` keeps them alive.
+
+        A span that lies inside one that is there shares its bank. ValueError when it only partly
+        overlaps another.
+        """
+        for start, end, bank in self._hosts:
             if start <= low and high <= end:
-                self._allow_writes(virtual, array.flags.writeable)
-                return virtual + pointer - start
+                bank.writable = bank.writable or writable
+                return
             if low < end and start < high:
-                raise ValueError(
-                    f"{name} partly overlaps another array; register their common base instead"
-                )
-        self._keep.append(array)
+                raise ValueError(f"{name} partly overlaps {bank.name}; register their union instead")
+        self._keep.append(owner)
         raw = (ctypes.c_uint8 * (high - low)).from_address(low) if high > low else b""
-        data = np.frombuffer(raw, np.uint8)
         base = align_up(self._next, 256) + low % 256
-        self._place(name, data, base, array.flags.writeable)
-        self._hosts.append((low, high, base))
-        return base + pointer - low
+        bank = self._place(name, np.frombuffer(raw, np.uint8), base, writable)
+        self._hosts.append((low, high, bank))
+
+    def translate(self, pointer: int) -> int:
+        """The virtual address of a host address inside a registered span (or at its end)."""
+        for start, end, bank in self._hosts:
+            if start <= pointer <= end:
+                return bank.base + pointer - start
+        raise ValueError(f"host address {pointer:#x} belongs to no registered array")
 
     def allocate(self, size: int, name: str) -> int:
         """New zeroed memory, 256-byte aligned."""
@@ -309,14 +321,12 @@ class GlobalMemory:
         self._place(name, np.zeros(align_up(size, 16), np.uint8), base, True)
         return base
 
-    def _place(self, name: str, data: Array, base: int, writable: bool) -> None:
-        self._banks.append(Bank(name, data, base, tracked=False, writable=writable))
+    def _place(self, name: str, data: Array, base: int, writable: bool) -> Bank:
+        bank = Bank(name, data, base, tracked=False, writable=writable)
+        self._banks.append(bank)
         self._bases.append(base)
         self._next = base + len(data) + GUARD_BYTES
-
-    def _allow_writes(self, virtual: int, writable: bool) -> None:
-        bank = self._banks[self._bases.index(virtual)]
-        bank.writable = bank.writable or writable
+        return bank
 
     def find(self, address: int) -> Bank | None:
         """The bank that holds an address, or None."""

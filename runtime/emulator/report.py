@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ptxgen.errors import Finding, HazardError
+from runtime import backend
 
 if TYPE_CHECKING:
     from .state import Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """One launch.
+class Report(backend.Report):
+    """One launch (or, from `EmulatorBackend.wait`, the last one).
 
     `executed` counts warp instructions by mnemonic (an instruction counts once a warp, whatever its
     guard). `events` counts what happened: "wgmma" (a warpgroup), "tma_load", "tma_store",
@@ -22,11 +23,9 @@ class Report:
     """
 
     entry: str
-    elapsed_s: float
     ctas: int
     executed: Counter[str] = field(default_factory=Counter)
     events: Counter[str] = field(default_factory=Counter)
-    notes: tuple[str, ...] = ()
 
     def count(self, opcode: str) -> int:
         """Warp instructions whose mnemonic is `opcode` or starts with `opcode.`."""
