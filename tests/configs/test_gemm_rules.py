@@ -1,0 +1,340 @@
+"""Every rule of a GEMM config: at its limit, one step beyond, and whether its cure cures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import ptxgen
+from ptxgen.configs.base import from_text, options, spell
+from ptxgen.configs.gemm import Gemm, GemmConfig, GemmProblem
+from ptxgen.configs.gemm_rules import RULES
+from ptxgen.errors import ConfigError, Violation
+from ptxgen.isa.arch import SMEM_PER_CTA_BYTES
+
+pytestmark = pytest.mark.unit
+
+
+def gemm(**fields: Any) -> Gemm:
+    """A GEMM without a cluster unless told, so that no other rule comes into play."""
+    problem = {name: fields.pop(name) for name in ("dtype", "out_dtype") if name in fields}
+    return Gemm(GemmProblem(**problem), GemmConfig(**{"cluster": (1, 1), **fields}))
+
+
+def broken(g: Gemm) -> dict[str, Violation]:
+    """Violations by the field that they name."""
+    return {v.field: v for v in g.check()}
+
+
+# Fields at the limit, fields just beyond, the field blamed, and words that the text must have.
+LIMITS = {
+    "dtype": (
+        {"dtype": "f16"}, {"dtype": "f32"}, "dtype", ["bf16, f16", "16-bit floats"],
+    ),
+    "dtype unknown": (
+        {"dtype": "bf16"}, {"dtype": "fp4"}, "dtype", ["unknown type"],
+    ),
+    "out_dtype": (
+        {"out_dtype": "f32"}, {"out_dtype": "s32"}, "out_dtype", ["bf16, f16, f32"],
+    ),
+    "tile_m low": (
+        {"tile": (64, 64, 64)}, {"tile": (0, 64, 64)}, "tile_m", ["64..384", "tile_m=64"],
+    ),
+    "tile_m step": (
+        {"tile": (128, 64, 64)}, {"tile": (96, 64, 64)}, "tile_m", ["steps of 64", "tile_m=128"],
+    ),
+    "tile_m high": (
+        {"tile": (384, 64, 64), "cluster": (1, 2), "stages": 2},
+        {"tile": (448, 64, 64), "cluster": (1, 2), "stages": 2},
+        "tile_m", ["64..384", "tile_m=384"],
+    ),
+    "tile_n low": (
+        {"tile": (64, 8, 64)}, {"tile": (64, 0, 64)}, "tile_n", ["8..256", "tile_n=8"],
+    ),
+    "tile_n step": (
+        {"tile": (64, 248, 64)}, {"tile": (64, 249, 64)}, "tile_n", ["steps of 8", "tile_n=256"],
+    ),
+    "tile_n high": (
+        {"tile": (64, 256, 64)}, {"tile": (64, 264, 64)}, "tile_n", ["8..256", "tile_n=256"],
+    ),
+    "tile_k low": (
+        {"tile": (64, 64, 64)}, {"tile": (64, 64, 32)}, "tile_k", ["64..256", "tile_k=64"],
+    ),
+    "tile_k high": (
+        {"tile": (64, 64, 256), "stages": 2}, {"tile": (64, 64, 320), "stages": 2},
+        "tile_k", ["64..256", "tile_k=256"],
+    ),
+    "cluster": (
+        {"cluster": (2, 1)}, {"cluster": (2, 2)}, "cluster", ["2x2", "1x1, 2x1 or 1x2"],
+    ),
+    "cluster of none": (
+        {"cluster": (1, 1)}, {"cluster": (0, 1)}, "cluster", ["0x1"],
+    ),
+    "consumers": (
+        {"tile": (192, 64, 64), "consumers": 3}, {"tile": (256, 64, 64), "consumers": 4},
+        "consumers", ["1, 2 or 3", "consumers=3"],
+    ),
+    "consumers below": (
+        {"consumers": 0}, {"consumers": -1}, "consumers", ["consumers=1"],
+    ),
+    "share of rows": (
+        {"tile": (192, 64, 64), "consumers": 3}, {"tile": (192, 64, 64), "consumers": 2},
+        "consumers", ["192 rows", "consumers=1 or consumers=3"],
+    ),
+    "wait_depth": (
+        {"wait_depth": 1}, {"wait_depth": 2}, "wait_depth", ["0 or 1", "wait_depth=1"],
+    ),
+    "wait_depth below": (
+        {"wait_depth": 0}, {"wait_depth": -1}, "wait_depth", ["wait_depth=1"],
+    ),
+    "no stage": (
+        {"stages": 1, "wait_depth": 0}, {"stages": 0, "wait_depth": 0}, "stages", ["at least 1"],
+    ),
+    "box of A": (
+        {"tile": (256, 64, 64), "stages": 2}, {"tile": (320, 64, 64), "stages": 2},
+        "tile_m", ["320 rows", "256", "cluster=1x2"],
+    ),
+    "share of B": (
+        {"tile": (64, 48, 64), "cluster": (2, 1)}, {"tile": (64, 40, 64), "cluster": (2, 1)},
+        "tile_n", ["multiple of 16 in cluster 2x1", "tile_n=48", "cluster=1x2"],
+    ),
+    "registers of two consumers": (  # 128 rows a consumer: 200 + 26 <= 232 < 208 + 26
+        {"tile": (256, 200, 64), "stages": 2}, {"tile": (256, 208, 64), "stages": 2},
+        "consumer_registers", ["208 accumulators", "tile_n<=200"],
+    ),
+    "registers of three consumers": (  # 128 rows a consumer: 128 + 26 <= 160 < 136 + 26
+        {"tile": (384, 128, 64), "cluster": (1, 2), "stages": 2},
+        {"tile": (384, 136, 64), "cluster": (1, 2), "stages": 2},
+        "consumer_registers", ["136 accumulators", "tile_n<=128"],
+    ),
+    "registers that more consumers cure": (
+        {"tile": (128, 208, 64), "consumers": 1, "stages": 3},
+        {"tile": (128, 216, 64), "consumers": 1, "stages": 3},
+        "consumer_registers", ["consumers=2", "tile_n<=208"],
+    ),
+    "store_n boxes": (  # boxes of 64 columns
+        {"store_n": 128, "stages": 3}, {"store_n": 96, "stages": 3},
+        "store_n", ["tile_n=256", "64 columns", "store_n=64, store_n=128, store_n=256"],
+    ),
+    "store_n divides": (  # boxes of 64 columns, but 192 = 3 x 64
+        {"tile": (64, 192, 64), "store_n": 192}, {"tile": (64, 192, 64), "store_n": 128},
+        "store_n", ["tile_n=192"],
+    ),
+    "store_n below": (
+        {"store_n": 64}, {"store_n": -64}, "store_n", ["store_n=64"],
+    ),
+    "store_slabs": (  # four slabs of 64 columns
+        {"store_slabs": 4, "stages": 3}, {"store_slabs": 3, "stages": 3},
+        "store_slabs", ["the 4 slabs", "store_slabs=1, store_slabs=2, store_slabs=4"],
+    ),
+    "store_slabs below": (
+        {"store_slabs": 1}, {"store_slabs": -1}, "store_slabs", ["store_slabs=1"],
+    ),
+    "ring": (  # a stage is released only behind the next: one stage deadlocks
+        {"stages": 2}, {"stages": 1}, "stages", ["at least 2", "wait_depth=1", "stages=2..4"],
+    ),
+    "shared memory": (
+        {"stages": 4}, {"stages": 5}, "stages",
+        ["278,608 B", f"{SMEM_PER_CTA_BYTES:,} B", "A 16,384", "B 32,768", "D slabs", "stages<=4"],
+    ),
+    "no ring fits": (  # 2 stages of 128 KB
+        {"tile": (256, 192, 64), "stages": "max"}, {"tile": (256, 192, 192), "stages": "max"},
+        "tile", ["with 2 stages", "tile_n<="],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_at_the_limit_and_beyond(name: str) -> None:
+    at, beyond, field, words = LIMITS[name]
+    assert gemm(**at).check() == ()
+    violations = broken(gemm(**beyond))
+    assert list(violations) == [field]
+    for word in words:
+        assert word in str(violations[field])
+
+
+def test_every_rule_has_a_row() -> None:
+    """Each rule of the table is broken by some row above, and every rule says what it is."""
+    caught = {
+        rule.name
+        for _, beyond, _, _ in LIMITS.values()
+        for rule in RULES
+        if all(_holds(need, gemm(**beyond)) for need in rule.needs)
+        and list(rule.check(gemm(**beyond)))
+    }
+    assert caught == {rule.name for rule in RULES}
+    assert all(rule.text for rule in RULES)
+
+
+def _holds(name: str, g: Gemm) -> bool:
+    rule = next(rule for rule in RULES if rule.name == name)
+    return all(_holds(need, g) for need in rule.needs) and not list(rule.check(g))
+
+
+def test_needs_are_earlier_rules() -> None:
+    seen: set[str] = set()
+    for rule in RULES:
+        assert set(rule.needs) <= seen
+        seen.add(rule.name)
+
+
+def test_all_violations_at_once() -> None:
+    """Rules that need nothing of each other are all reported, in one error."""
+    with pytest.raises(ConfigError) as caught:
+        ptxgen.kernel("gemm", dtype="f32", tile=(100, 300, 60), cluster=(3, 1), stages=0,
+                      consumers=7, wait_depth=5)  # fmt: skip
+    fields = [v.field for v in caught.value.violations]
+    assert fields == [
+        "dtype", "tile_m", "tile_n", "tile_k", "cluster", "consumers", "wait_depth", "stages",
+    ]  # fmt: skip
+    assert f"8 of {len(RULES)} rules broken" in str(caught.value)
+
+
+def test_sums_are_reported_beside_single_fields() -> None:
+    """A bad wait depth does not hide that the accumulators do not fit."""
+    g = gemm(tile=(256, 256, 64), wait_depth=3)
+    assert set(broken(g)) == {"wait_depth", "consumer_registers"}
+
+
+def test_the_message_as_a_whole() -> None:
+    with pytest.raises(ConfigError) as caught:
+        ptxgen.kernel("gemm", stages=5)
+    assert str(caught.value) == (
+        f"gemm config cannot run on sm_90a (1 of {len(RULES)} rules broken)\n"
+        "  stages=5  needs 278,608 B of shared memory, the limit is 232,448 B\n"
+        "      5 x (A 16,384 + B 32,768) + 4 x 8,192 D slabs + 5 x (full 8 + empty 8)\n"
+        "      use stages<=4, or tile_n<=208"
+    )
+
+
+# ------------------------------------------------------------------ derived fields
+
+
+@pytest.mark.parametrize(
+    ("tile_m", "consumers"), [(64, 1), (128, 2), (192, 3), (256, 2), (320, 1), (384, 3)]
+)
+def test_consumers_are_derived(tile_m: int, consumers: int) -> None:
+    """As many as share the 64-row blocks evenly."""
+    assert gemm(tile=(tile_m, 64, 64)).consumers == consumers
+
+
+@pytest.mark.parametrize("tile", [(64, 8, 64), (64, 64, 64), (128, 256, 64), (256, 128, 128)])
+@pytest.mark.parametrize("out_dtype", ["same", "f32"])
+def test_max_stages_is_the_most_that_fits(tile: tuple[int, int, int], out_dtype: str) -> None:
+    g = gemm(tile=tile, stages="max", out_dtype=out_dtype)
+    assert g.check() == ()
+    assert g.smem.total <= SMEM_PER_CTA_BYTES < g.smem_with(g.stages + 1).total
+    assert g.resolved().stages == g.stages
+    assert gemm(tile=tile, stages=g.stages + 1, out_dtype=out_dtype).check() != ()
+
+
+@pytest.mark.parametrize(
+    ("tile_n", "out_dtype", "box_n", "store_n", "swizzle"),
+    [
+        (256, "bf16", 64, 64, 128),  # whole 128-byte spans
+        (256, "f32", 32, 64, 128),  # half as many columns a span
+        (96, "bf16", 32, 32, 64),
+        (72, "bf16", 8, 24, 0),  # 16-byte rows: nothing to swizzle
+        (72, "f32", 8, 24, 32),
+        (8, "bf16", 8, 8, 0),
+        (200, "bf16", 8, 40, 0),
+    ],
+)
+def test_store_shape(tile_n: int, out_dtype: str, box_n: int, store_n: int, swizzle: int) -> None:
+    g = gemm(tile=(64, tile_n, 64), out_dtype=out_dtype)
+    assert (g.store_box_n, g.store_n, g.store_swizzle.span) == (box_n, store_n, swizzle)
+
+
+@pytest.mark.parametrize("cluster", [(1, 1), (2, 1), (1, 2)])
+@pytest.mark.parametrize("tile_k", [64, 128])
+def test_expected_bytes_are_those_of_the_boxes(cluster: tuple[int, int], tile_k: int) -> None:
+    """A whole stage of A and B, whoever loads which part of it."""
+    g = gemm(tile=(128, 256, tile_k), stages=2, cluster=cluster)
+    assert g.barriers.tx_bytes == g.a_bytes + g.b_bytes == (128 + 256) * tile_k * 2
+
+
+# ------------------------------------------------------------------ cures cure
+
+PARSERS = {name: field.metadata["parse"] for name, field in options(GemmConfig).items()}
+SUGGESTION = re.compile(r"(\w+)(<=|=)(max|\d+(?:x\d+|\.\.\d+)?)")
+
+
+def suggestions(violation: Violation) -> Iterator[dict[str, Any]]:
+    """Every value that a fix names, as a field of the config; tile_n is a part of tile."""
+    for name, _, text in SUGGESTION.findall(violation.fix):
+        for value in text.split("..") if ".." in text else [text]:
+            yield {name: value}
+
+
+def applied(g: Gemm, change: dict[str, Any]) -> Gemm:
+    ((name, text),) = change.items()
+    if name.startswith("tile_"):
+        tile = list(g.config.tile)
+        tile["mnk".index(name[-1])] = int(text)
+        # A slab that was chosen for another width is for the person to choose again.
+        config = replace(g.config, tile=tuple(tile), store_n=0, store_slabs=0)
+    else:
+        config = replace(g.config, **{name: PARSERS[name](text)})
+    return Gemm(g.problem, config)
+
+
+extents = st.tuples(
+    st.one_of(st.sampled_from([64, 128, 192, 256, 320, 384]), st.integers(0, 500)),
+    st.one_of(st.integers(1, 32).map(lambda n: 8 * n), st.integers(0, 300)),
+    st.one_of(st.sampled_from([64, 128, 192, 256]), st.integers(0, 300)),
+)
+configs = st.builds(
+    GemmConfig,
+    tile=extents,
+    stages=st.one_of(st.just("max"), st.integers(-1, 12)),
+    cluster=st.one_of(
+        st.sampled_from([(1, 1), (2, 1), (1, 2)]),
+        st.tuples(st.integers(0, 3), st.integers(0, 3)),
+    ),
+    consumers=st.integers(-1, 4),
+    wait_depth=st.integers(-1, 2),
+    store_n=st.sampled_from([0, 0, 0, -8, 8, 24, 64, 96, 128]),
+    store_slabs=st.sampled_from([0, 0, 0, -1, 1, 2, 3, 4]),
+)
+problems = st.builds(
+    GemmProblem,
+    dtype=st.sampled_from(["bf16", "f16", "f16", "f32"]),
+    out_dtype=st.sampled_from(["same", "bf16", "f16", "f32", "s8"]),
+)
+
+
+@given(problems, configs)
+@settings(max_examples=300)
+def test_a_config_is_legal_or_every_named_cure_cures_its_rule(
+    problem: GemmProblem, config: GemmConfig
+) -> None:
+    g = Gemm(problem, config)
+    violations = g.check()
+    if not violations:
+        assert g.smem.fits()
+        assert g.registers.violations() == ()
+        assert g.stages > config.wait_depth
+        assert g.resolved() == Gemm(problem, g.resolved()).resolved()
+        return
+    for rule in RULES:
+        for violation in rule.check(g) if all(_holds(n, g) for n in rule.needs) else ():
+            assert violation in violations
+            for change in suggestions(violation):
+                cured = applied(g, change)
+                assert not [v for v in rule.check(cured) if v.field == violation.field], change
+
+
+@given(configs)
+@settings(max_examples=100)
+def test_references_spell_configs(config: GemmConfig) -> None:
+    """Text of a field reads back as the same value."""
+    assume(min(*config.tile, *config.cluster) >= 0)
+    texts = {name: spell(getattr(config, name)) for name in options(GemmConfig)}
+    assert from_text(GemmConfig, texts) == config
