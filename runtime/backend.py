@@ -173,6 +173,10 @@ class Repeatable(Prepared, Protocol):
 
     used: bool  # set by every call; the cache of calls clears it
 
+    def again(self) -> None:
+        """Launch on the current stream of the arrays' framework: the shortest way."""
+        ...
+
     def on(self, stream: object, owners: Sequence[object]) -> None:
         """Launch on `stream`, ordered behind the arrays' framework; keep `owners` until it ran."""
         ...

@@ -7,10 +7,12 @@ never arrays. What has no cheap key (host arrays, DLPack producers) is not remem
 Reading the key is most of what a repeated launch costs in Python. So its function is written for
 the arguments of one kernel and compiled, as dataclasses do with `__init__`: for arguments x and n,
 
-    def read_key(values):
-        v0, v1 = values['x'], values['n']
-        if len(values) == 2 and type(v0) in arrays and type(v1) is int:
-            return (v0.data_ptr(), v0.shape, ..., v1)
+    def find(values):
+        v0, v1, = values['x'], values['n'],
+        if len(values) == 2:
+            return calls[v0.data_ptr(), v0.shape, ..., type(v1), v1]
+
+A value of another kind has no such attributes, or no such key.
 """
 
 from __future__ import annotations
@@ -33,23 +35,34 @@ _ARRAY_KEYS: Mapping[str, tuple[str, ...]] = {
               "{0}.dtype", "{0}.get_device()"),
     "cupy": ("{0}.data.ptr", "{0}.shape", "{0}.strides", "{0}.dtype", "{0}.data.device_id"),
 }  # fmt: skip
-# The text form tells -0.0 from 0.0, and makes a NaN equal to itself.
-_SCALAR_KEYS: Mapping[type, str] = {bool: "{0}", int: "{0}", float: "{0}.hex()"}
+# The type tells True from 1; the text form tells -0.0 from 0.0, and makes a NaN equal to itself.
+_SCALAR_KEYS: Mapping[type, tuple[str, ...]] = {
+    bool: ("type({0})", "{0}"),
+    int: ("type({0})", "{0}"),
+    float: ("{0}.hex()",),
+}
+MISSES = (KeyError, AttributeError, TypeError, RuntimeError)
+"""What `Calls.find` raises, or the attributes of values of another kind."""
+
+
+def _nothing(values: Mapping[str, object]) -> Repeatable | None:
+    """The `find` of a kernel of which nothing is remembered."""
+    return None
 
 
 class Calls:
     """The remembered calls of one kernel, for arrays of one framework.
 
-    `read_key` gives the key of a call's values by name. It answers None for values of other types
-    and raises KeyError for a missing name; `calls` has no entry for None.
+    `find` gives the call for values by name. It answers None for another number of values and
+    raises one of `MISSES` where there is no such call.
     """
 
     def __init__(self) -> None:
-        self.calls: dict[Key | None, Repeatable] = {}
-        self.read_key: Callable[[Mapping[str, object]], Key | None] = lambda values: None
+        self.calls: dict[Key, Repeatable] = {}
+        self.find: Callable[[Mapping[str, object]], Repeatable | None] = _nothing
+        self._key: Callable[[Mapping[str, object]], Key]
         self._names: tuple[str, ...] = ()
         self._signature: tuple[object, ...] = ()
-        self._types: set[type] = set()
         self._lock = threading.Lock()
 
     def name(
@@ -79,25 +92,24 @@ class Calls:
             self._specialise(values, arrays, frameworks.pop())
             self._make_room()
             call.used = False  # until it is asked for again
-            self.calls[self.read_key(values)] = call
+            self.calls[self._key(values)] = call
         return True
 
     def forget(self, call: Repeatable) -> None:
         with self._lock:
-            self.calls = {key: kept for key, kept in self.calls.items() if kept is not call}
+            for key in [key for key, kept in self.calls.items() if kept is call]:
+                del self.calls[key]
 
     def _specialise(
         self, values: Mapping[str, object], arrays: Mapping[str, str], framework: str
     ) -> None:
-        """Make `read_key` fit these values. Calls of another form are dropped."""
+        """Make `find` fit these values. Calls of another form are dropped."""
         kinds = tuple(framework if n in arrays else type(v) for n, v in values.items())
         if self._signature != (tuple(values), kinds):
             self.calls = {}
-            self._types = set()
             self._signature = (tuple(values), kinds)
             self._names = tuple(values)
-            self.read_key = _compile(self._names, kinds, self._types)
-        self._types.update(type(values[name]) for name in arrays)
+            self._key, self.find = _compile(self._names, kinds, self.calls)
 
     def _make_room(self) -> None:
         """A full cache drops what was not used since it was last full.
@@ -114,30 +126,27 @@ class Calls:
 
 
 def _compile(
-    names: Sequence[str], kinds: Sequence[object], arrays: set[type]
-) -> Callable[[Mapping[str, object]], Key | None]:
-    """The function in this module's docstring. `kinds` are frameworks (arrays) and scalar types."""
-    scope: dict[str, Any] = {"arrays": arrays}
+    names: Sequence[str], kinds: Sequence[object], calls: dict[Key, Repeatable]
+) -> tuple[Callable[[Mapping[str, object]], Key], Callable[[Mapping[str, object]], Repeatable]]:
+    """The functions from values to key and to call: see this module's docstring.
+
+    `kinds` are the framework of each array and the type of each scalar.
+    """
     variables = [f"v{i}" for i in range(len(names))]
-    tests = [f"len(values) == {len(names)}"]
     parts: list[str] = []
     for variable, kind in zip(variables, kinds, strict=True):
-        if isinstance(kind, type):
-            tests.append(f"type({variable}) is {kind.__name__}")
-            parts.append(_SCALAR_KEYS[kind].format(variable))
-        else:
-            tests.append(f"type({variable}) in arrays")
-            parts += [part.format(variable) for part in _ARRAY_KEYS[str(kind)]]
+        known = _SCALAR_KEYS[kind] if isinstance(kind, type) else _ARRAY_KEYS[str(kind)]
+        parts += [part.format(variable) for part in known]
     values = ", ".join(f"values[{name!r}]" for name in names)
+    unpack, key = f"{', '.join(variables)}, = {values},", f"{', '.join(parts)},"
     source = (
-        f"def read_key(values):\n"
-        f"    {', '.join(variables)}, = {values},\n"
-        f"    if {' and '.join(tests)}:\n"
-        f"        return ({', '.join(parts)},)\n"
+        f"def read_key(values):\n    {unpack}\n    return {key}\n\n"
+        f"def find(values):\n    {unpack}\n"
+        f"    if len(values) == {len(names)}:\n        return calls[{key}]\n"
     )
-    exec(compile(source, "<read_key>", "exec"), scope)
-    function: Callable[[Mapping[str, object]], Key | None] = scope["read_key"]
-    return function
+    scope: dict[str, Any] = {"calls": calls}
+    exec(compile(source, "<remembered calls>", "exec"), scope)
+    return scope["read_key"], scope["find"]
 
 
 CALLS: PerKernel[Calls] = PerKernel(Calls)

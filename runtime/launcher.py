@@ -24,7 +24,7 @@ from runtime.backend import (
 )
 from runtime.binding import Call, Grid, bind, name_arguments
 from runtime.buffers import device_of
-from runtime.calls import CALLS
+from runtime.calls import CALLS, MISSES
 
 _REMEMBERED = CALLS.entries
 
@@ -48,7 +48,7 @@ def launch(
     of any framework; by default the current stream of the arrays' framework. Work that is queued on
     that current stream is ordered before the launch; what reads the results on another stream must
     wait by itself. `backend` is "cuda", "emulator" or a Backend; by default PTXGEN_BACKEND, else
-    where the arrays live. `args` holds values whose names collide with these.
+    where the arrays live (asked when a call is new). `args` holds values whose names collide.
 
     Raises ArgumentError or TensorMapError with everything that is wrong with the arguments,
     LaunchError or DriverError when the launch cannot be made. Inside a CUDA graph capture the
@@ -58,15 +58,13 @@ def launch(
     if plain:
         try:
             known = _REMEMBERED[id(kernel)]
-            call = known.calls[
-                known.read_key(known.name(positional, named) if positional else named)
-            ]
-        except KeyError:
-            pass
-        else:
+            call = known.find(known.name(positional, named) if positional else named)
+        except MISSES:
+            call = None
+        if call is not None:
             try:
                 if stream is None:
-                    call()
+                    call.again()
                 else:
                     call.on(stream, (*positional, *named.values()))
                 return
@@ -125,10 +123,14 @@ def wait(
 ) -> Report:
     """Wait until all work on a stream has run. `arrays` say which backend and stream, if not given.
 
+    With a stream and nothing else, it is a stream of the cuda backend.
+
     LaunchError after `timeout_s` seconds (None: wait for ever), naming the kernel that was launched
     last and its arguments.
     """
     devices = [device_of(f"arrays[{i}]", x) for i, x in enumerate(arrays)]
+    if stream is not None and not arrays:
+        devices = ["cuda"]
     runner = choose(backend, devices)
     device = next((d for d in devices if d.startswith("cuda")), "cpu")
     return runner.wait(runner.stream(stream, device, arrays), timeout_s)

@@ -52,7 +52,10 @@ def current_stream(framework: str, ordinal: int) -> Callable[[], int]:
     if framework == "torch":
         torch: Any = sys.modules["torch"]
         # What Triton and torch's own compiler call: a plain C function from index to handle.
-        return partial(torch._C._cuda_getCurrentRawStream, ordinal)
+        raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+        if raw is not None:
+            return partial(raw, ordinal)
+        return lambda: int(torch.cuda.current_stream(ordinal).cuda_stream)
     if framework == "cupy":
         get_current = sys.modules["cupy"].cuda.get_current_stream
         return lambda: int(get_current().ptr)

@@ -119,7 +119,7 @@ class CudaBackend:
         driver = api()
         not_ready = driver.CUresult.CUDA_ERROR_NOT_READY
         start = time.perf_counter()
-        with self.context(stream.device):
+        with self.context(stream.device) as context:
             while True:
                 (code,) = driver.cuStreamQuery(driver.CUstream(stream.handle))
                 elapsed = time.perf_counter() - start
@@ -129,6 +129,8 @@ class CudaBackend:
                     raise LaunchError(self._hang(stream, elapsed))
                 if elapsed > SPIN_S:
                     time.sleep(NAP_S)
+            if not code:
+                self._order_of(context).release()
         if code:
             raise error_of(code, f"waiting on {stream.device}", detail=self._last_launch(stream))
         return Report(backend=self.name, elapsed_s=elapsed)

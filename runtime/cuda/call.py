@@ -42,18 +42,30 @@ class CudaCall:
         self._kept: object = None
         self.used = True
 
-    def __call__(self, stream: object = None) -> None:
-        """Launch on `stream` (None: the framework's current one). The caller orders streams."""
-        handle = self._current() if stream is None else handle_of(stream)
+    def again(self) -> None:
+        """Launch on the framework's current stream. This is what a repeated launch costs."""
+        handle = self._current()
+        self.used = True
+        self._last[handle] = self._bound
+        launch = self._launch
         try:
             built = self._built[handle]
         except KeyError:
             built = self._build(handle)
+        for config, function, params, _ in built:
+            if code := launch(config, function, params, 0)[0]:
+                self._recover(code, config, function, params)
+
+    def __call__(self, stream: object = None) -> None:
+        """Launch on `stream` (None: the framework's current one). The caller orders streams."""
+        if stream is None:
+            self.again()
+            return
+        handle = handle_of(stream)
         self.used = True
         self._last[handle] = self._bound
-        for config, function, params, _ in built:
-            code = self._launch(config, function, params, 0)[0]
-            if code:
+        for config, function, params, _ in self._built.get(handle) or self._build(handle):
+            if code := self._launch(config, function, params, 0)[0]:
                 self._recover(code, config, function, params)
 
     def on(self, stream: object, owners: Sequence[object]) -> None:

@@ -11,7 +11,7 @@ from ptxgen.isa.dtypes import dtype
 from ptxgen.spec import ArrayMeta, Workspace
 from runtime.backend import ArrayRef, StreamRef
 from runtime.cuda.driver import api, check
-from runtime.cuda.order import is_capturing
+from runtime.cuda.order import is_capturing, relaxed_capture
 
 _ALIGN = 256  # of every allocation of the driver
 
@@ -55,7 +55,8 @@ def _allocate(spec: Workspace, size: int, stream: StreamRef) -> int:
             "    launch once on this stream before the capture begins"
         )
     driver = api()
-    address = check(driver.cuMemAlloc(size), f"allocating workspace {spec.name} of {size:,} B")
+    with relaxed_capture():  # another thread may be capturing its own stream
+        address = check(driver.cuMemAlloc(size), f"allocating workspace {spec.name}, {size:,} B")
     if spec.init == "zero_once":
         handle = driver.CUstream(stream.handle)
         check(driver.cuMemsetD8Async(address, 0, size, handle), f"clearing workspace {spec.name}")

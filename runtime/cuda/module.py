@@ -24,6 +24,7 @@ from runtime.backend import Loaded
 from runtime.cuda.attributes import launch_config
 from runtime.cuda.device import Device
 from runtime.cuda.driver import api, check, driver_version
+from runtime.cuda.order import relaxed_capture
 from runtime.module import PerKernel
 
 LOG_BYTES = 64 * 1024
@@ -61,7 +62,8 @@ class Modules:
                     "stream is being captured\n"
                     "    launch it once, or prepare it, before the capture begins"
                 )
-            known[context] = self._load(kernel, device, context)
+            with relaxed_capture():  # another thread may be capturing its own stream
+                known[context] = self._load(kernel, device, context)
         return known[context]
 
     def _load(self, kernel: Launchable, device: Device, context: int) -> Loaded:

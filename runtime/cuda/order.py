@@ -68,8 +68,8 @@ class Order:
             event = self._record(stream)
             self._held.setdefault(stream, deque()).append((event, owners))
 
-    def held(self) -> int:
-        """How many launches still keep something alive."""
+    def release(self) -> int:
+        """Let go of what has been passed. How many launches still keep something alive."""
         with self._lock, relaxed_capture():
             self._release_passed()
             return sum(map(len, self._held.values()))

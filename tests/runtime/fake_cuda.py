@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from ptxgen.errors import ToolMissing
@@ -235,3 +236,18 @@ def gemm_like(**changes: Any) -> Kernel:
 
 def pointer(name: str, **changes: Any) -> PointerParam:
     return PointerParam(name=f"p_{name}", arg=name, dtype="f32", **changes)
+
+
+# --- arrays ---------------------------------------------------------------------------------------
+
+
+def bf16(rows: int = 128, columns: int = 128, device: int = 0) -> Tensor:
+    return Tensor(np.zeros((rows, columns), ml_dtypes.bfloat16), index=device)
+
+
+def f32(count: int = 64, device: int = 0) -> Tensor:
+    return Tensor(np.zeros(count, np.float32), index=device)
+
+
+def gemm_arrays() -> dict[str, Tensor]:
+    return {"a": bf16(), "b": bf16(), "d": bf16()}

@@ -1,4 +1,4 @@
-"""Builds the fake driver and runs cuda_scenarios.py against it, in a process of its own.
+"""Builds the fake driver and runs cuda_scenarios*.py against it, in a process of its own.
 
 The library answers to the name libcuda.so.1, so cuda.bindings' own code is exercised: structs,
 attributes and parameter pointers are read back in C, as a driver would.
@@ -39,7 +39,7 @@ def test_scenarios(tmp_path: Path) -> None:
     environment.pop("PTXGEN_BACKEND", None)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist",
-         str(HERE / "cuda_scenarios.py")],
+         "-p", "cuda_fixtures", *map(str, sorted(HERE.glob("cuda_scenarios*.py")))],
         env=environment, cwd=HERE.parents[1], capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-5_000:]
