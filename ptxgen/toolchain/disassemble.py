@@ -11,7 +11,7 @@ import hashlib
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +67,7 @@ def disassemble(
             return _parsed[key]
     store = store or shared_store("sass")
     cached = store.get(key)
-    text = cached.decode() if cached is not None else _run(data, tool, timeout_s)
+    text = cached.decode() if cached is not None else run_nvdisasm(data, tool, _OPTIONS, timeout_s)
     sass = parse_json(text, line_tables(data), cubin_sha256=digest, nvdisasm=tool.version_text)
     if cached is None:
         store.put(key, text.encode())
@@ -133,10 +133,13 @@ def _function(raw: Mapping[str, Any], lines: Mapping[str, LineTable]) -> SassFun
     )
 
 
-def _run(data: bytes, tool: Tool, timeout_s: float) -> str:
+def run_nvdisasm(
+    data: bytes, tool: Tool, options: Sequence[str], timeout_s: float = TIMEOUT_S
+) -> str:
+    """What nvdisasm prints for a cubin. Raises ToolchainError when it cannot read it."""
     with scratch_folder() as folder:
         (Path(folder) / _INPUT).write_bytes(data)
-        done = run_tool(tool, [*_OPTIONS, _INPUT], folder=folder, timeout_s=timeout_s)
+        done = run_tool(tool, [*options, _INPUT], folder=folder, timeout_s=timeout_s)
     if done.exit_code != 0:
         how = f"crashed ({done.signal_name})" if done.signal_name else f"exit {done.exit_code}"
         said = "\n".join(f"  {line}" for line in (done.stderr or done.stdout).splitlines()[-10:])

@@ -11,8 +11,10 @@ blocks that nothing else leads to. Bodies of called functions are not part of th
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from ptxgen.toolchain.sass import Instruction, SassFunction, count
 
@@ -62,6 +64,22 @@ class Flow:
         return tuple(
             loop for loop in holding if not any(inner.blocks < loop.blocks for inner in holding)
         )
+
+    def block_of(self, index: int) -> int:
+        """The number of the block that holds code[index]."""
+        return bisect_right([block.start for block in self.blocks], index) - 1
+
+    def enclosing(self, block: int) -> Loop | None:
+        """The innermost loop that a block is in."""
+        return next((loop for loop in self.loops if block in loop.blocks), None)
+
+    def parent(self, loop: Loop) -> Loop | None:
+        """The innermost loop around a loop."""
+        return next((outer for outer in self.loops if loop.blocks < outer.blocks), None)
+
+    def depth(self, loop: Loop | None) -> int:
+        """How many loops a loop is part of, itself included; 0 outside loops."""
+        return 0 if loop is None else 1 + self.depth(self.parent(loop))
 
     def latch_instructions(self, loop: Loop) -> tuple[Instruction, ...]:
         """The branches that close the loop."""
@@ -140,11 +158,8 @@ def _falls_through(last: Instruction) -> bool:
 
 
 def _loops(blocks: tuple[Block, ...]) -> tuple[Loop, ...]:
-    dominators = _dominators(blocks)
-    predecessors: dict[int, set[int]] = {}
-    for index in dominators:
-        for successor in blocks[index].successors:
-            predecessors.setdefault(successor, set()).add(index)
+    dominators = dominators_of(blocks)
+    predecessors = predecessors_of(blocks)
     latches: dict[int, list[int]] = {}
     for index, above in dominators.items():
         for successor in blocks[index].successors:
@@ -157,7 +172,9 @@ def _loops(blocks: tuple[Block, ...]) -> tuple[Loop, ...]:
     return tuple(sorted(loops, key=lambda loop: (len(loop.blocks), loop.header)))
 
 
-def _body(header: int, latches: list[int], predecessors: Mapping[int, set[int]]) -> frozenset[int]:
+def _body(
+    header: int, latches: list[int], predecessors: Mapping[int, frozenset[int]]
+) -> frozenset[int]:
     body = {header}
     todo = list(latches)
     while todo:
@@ -168,13 +185,21 @@ def _body(header: int, latches: list[int], predecessors: Mapping[int, set[int]])
     return frozenset(body)
 
 
-def _dominators(blocks: tuple[Block, ...]) -> Mapping[int, frozenset[int]]:
-    """For every block that can be reached: the blocks on all paths to it, itself included."""
-    order = _reverse_postorder(blocks)
-    predecessors: dict[int, list[int]] = {index: [] for index in order}
+def predecessors_of(blocks: tuple[Block, ...]) -> Mapping[int, frozenset[int]]:
+    """For every block that can be reached: the reachable blocks that lead to it directly."""
+    order = reverse_postorder(blocks)
+    found: dict[int, set[int]] = {index: set() for index in order}
     for index in order:
         for successor in blocks[index].successors:
-            predecessors[successor].append(index)
+            found[successor].add(index)
+    return {index: frozenset(before) for index, before in found.items()}
+
+
+@lru_cache(maxsize=64)
+def dominators_of(blocks: tuple[Block, ...]) -> Mapping[int, frozenset[int]]:
+    """For every block that can be reached: the blocks on all paths to it, itself included."""
+    order = reverse_postorder(blocks)
+    predecessors = predecessors_of(blocks)
     everything = frozenset(order)
     result = {index: everything for index in order}
     if order:
@@ -190,7 +215,7 @@ def _dominators(blocks: tuple[Block, ...]) -> Mapping[int, frozenset[int]]:
     return result
 
 
-def _reverse_postorder(blocks: tuple[Block, ...]) -> list[int]:
+def reverse_postorder(blocks: tuple[Block, ...]) -> list[int]:
     """Blocks that the first one reaches, each before its successors where there is no loop."""
     if not blocks:
         return []

@@ -15,8 +15,10 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ptxgen.toolchain.elf import Section, sections_of, string_at, symbol_table
+
 _LINES, _RELOCATIONS = ".nv_debug_line_sass", ".rela.nv_debug_line_sass"
-_SHT_SYMTAB = 2
+_TEXT = ".nv_debug_ptx_txt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +36,7 @@ class LineTable:
 def line_tables(cubin: bytes) -> Mapping[str, LineTable]:
     """Line tables by function. Empty when the cubin has none or is no ELF file of this kind."""
     try:
-        sections = _sections(cubin)
+        sections = sections_of(cubin)
         program = sections.get(_LINES)
         if program is None:
             return {}
@@ -48,50 +50,33 @@ def line_tables(cubin: bytes) -> Mapping[str, LineTable]:
     return {name: LineTable(rows=tuple(sorted(table.items()))) for name, table in rows.items()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Section:
-    kind: int
-    offset: int
-    size: int
-    link_offset: int  # file offset of the section that sh_link names; a symbol table's strings
-
-    @property
-    def end(self) -> int:
-        return self.offset + self.size
-
-
-def _sections(elf: bytes) -> dict[str, _Section]:
-    """Section headers of a 64-bit little-endian ELF file, by name."""
-    if elf[:6] != b"\x7fELF\x02\x01":
-        return {}
-    (table,) = struct.unpack_from("<Q", elf, 0x28)
-    entry_size, count, names_at = struct.unpack_from("<HHH", elf, 0x3A)
-    headers = [struct.unpack_from("<IIQQQQIIQQ", elf, table + i * entry_size) for i in range(count)]
-    strings = headers[names_at][4]
-    return {
-        _string(elf, strings + h[0]): _Section(
-            kind=h[1], offset=h[4], size=h[5], link_offset=headers[h[6]][4]
-        )
-        for h in headers
-    }
-
-
-def _string(data: bytes, offset: int) -> str:
-    return data[offset : data.index(b"\0", offset)].decode("utf-8", "replace")
-
-
-def _relocated_names(elf: bytes, sections: Mapping[str, _Section]) -> dict[int, str]:
+def _relocated_names(elf: bytes, sections: Mapping[str, Section]) -> dict[int, str]:
     """Offset in the line program -> name of the function whose address belongs there."""
     relocations = sections.get(_RELOCATIONS)
-    symbols = next((s for s in sections.values() if s.kind == _SHT_SYMTAB), None)
+    symbols = symbol_table(sections)
     if relocations is None or symbols is None:
         return {}
     names: dict[int, str] = {}
     for at in range(relocations.offset, relocations.end, 24):
         offset, info, _ = struct.unpack_from("<QQq", elf, at)
         (name,) = struct.unpack_from("<I", elf, symbols.offset + 24 * (info >> 32))
-        names[offset] = _string(elf, symbols.link_offset + name)
+        names[offset] = string_at(elf, symbols.link_offset + name)
     return names
+
+
+def embedded_ptx(cubin: bytes) -> str | None:
+    """The PTX that -lineinfo keeps inside a cubin, its line numbers those of the line tables.
+
+    Comments that stand alone on a line are gone from it. None when the cubin holds no PTX.
+    """
+    try:
+        section = sections_of(cubin).get(_TEXT)
+    except (struct.error, IndexError, ValueError):  # damaged
+        return None
+    if section is None:
+        return None
+    text = cubin[section.offset : section.end].decode("utf-8", "replace").replace("\0", "\n")
+    return text if ".version" in text else None  # else compressed: not a text
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ from ptxgen.toolchain.assemble import (
 )
 from ptxgen.toolchain.cache import Store
 from ptxgen.toolchain.discover import Tool, all_ptxas, tool_at
-from ptxgen.toolchain.lineinfo import _sections
+from ptxgen.toolchain.elf import sections_of
 
 pytestmark = pytest.mark.asm
 
@@ -91,7 +91,7 @@ def test_line_information_changes_no_instruction(
 
 
 def code_of(cubin: bytes) -> bytes:
-    section = _sections(cubin)[".text.wgmma_ring"]
+    section = sections_of(cubin)[".text.wgmma_ring"]
     return cubin[section.offset : section.end]
 
 
