@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -9,18 +10,17 @@ from typing import Any
 from ptxgen import api
 from ptxgen.configs.gemm import GemmConfig, GemmProblem
 from ptxgen.configs.gemm_pick import pick
-from ptxgen.configs.gemm_rules import INPUTS, OUTPUTS
-from ptxgen.errors import ArgumentError, Violation
 from ptxgen.isa.dtypes import dtype as dtype_row
 from ptxgen.layout.tensor_map.spec import PITCH_BYTES
 from ptxgen.spec import ArrayMeta
 from runtime.allocate import empty_like, fresh
-from runtime.backend import ArrayRef, Backend, choose
+from runtime.backend import Backend, choose
 from runtime.buffers import borrow, device_of, framework_of
 from runtime.launcher import launch
+from runtime.ops.gemm_rules import require
 from runtime.stream import LEGACY
 
-_VIEWS = ("numpy", "torch", "cupy")  # frameworks whose .T is a view, and has a cheap key
+CHOICES = 1024  # remembered; all are dropped when there are more
 
 
 def gemm(
@@ -47,112 +47,94 @@ def gemm(
 
     ArgumentError lists everything that is wrong with the arguments.
     """
-    a_meta, b_meta = _meta("a", a), _meta("b", b)
-    d_type = _meta("out", out).dtype if out is not None else _name(out_dtype or a_meta.dtype)
-    _require(a_meta, b_meta, d_type)
-    (m, k), n = a_meta.shape, b_meta.shape[1]
-    kernel = _kernel(m, n, k, a_meta.dtype, d_type, config)
-    runner = choose(backend, (a_meta.device, b_meta.device))
-    on = runner.stream(stream, a_meta.device, (a, b))
-    d: Any = out
+    choice = _choice(a, b, out, out_dtype, config)
+    if choice.framework not in _LAYOUTS or type(b) not in _LAYOUT_OF:
+        return _without_views(choice, a, b, out, stream, backend)
     if out is None:
-        d = out = _allocate(m, n, d_type, a, on.handle)
-        if framework_of("a", a) == "jax":
-            d = fresh("d", out, stream=on.handle)
-    launch(kernel, a=a, b=_transposed(b, on.handle), d=d, stream=stream, backend=backend)
-    if isinstance(d, ArrayRef):
-        runner.wait(on)  # XLA knows nothing of this launch, so it must have run
+        on = None
+        if stream is not None:
+            device = device_of("a", a)
+            on = choose(backend, (device,)).stream(stream, device, (a, b)).handle
+        array: Any = empty_like((choice.m, choice.padded_n), choice.d_type, a, stream=on)
+        out = array if choice.padded_n == choice.n else array[:, : choice.n]
+    launch(choice.kernel, a=a, b=_transposed(b), d=out, stream=stream, backend=backend)
     return out
 
 
-def _allocate(m: int, n: int, dtype: str, like: object, stream: int) -> object:
-    """A new [M, N]; rows padded to what a tensor map can describe, where arrays have views."""
-    if framework_of("a", like) not in _VIEWS:
-        return empty_like((m, n), dtype, like, stream=stream)
-    step = PITCH_BYTES // dtype_row(dtype).bytes
-    padded = -(-n // step) * step
-    array: Any = empty_like((m, padded), dtype, like, stream=stream)
-    return array if padded == n else array[:, :n]
+def _without_views(
+    choice: _Choice,
+    a: object,
+    b: object,
+    out: object,
+    stream: object,
+    backend: str | Backend | None,
+) -> object:
+    """The same for frameworks whose arrays are immutable, or that we know only by protocol."""
+    device = device_of("a", a)
+    runner = choose(backend, (device, device_of("b", b)))
+    on = runner.stream(stream, device, (a, b))
+    if out is not None:
+        launch(choice.kernel, a=a, b=_transposed(b, on.handle), d=out, stream=on, backend=runner)
+        return out
+    out = empty_like((choice.m, choice.n), choice.d_type, a, stream=on.handle)
+    d = fresh("d", out, stream=on.handle)
+    launch(choice.kernel, a=a, b=_transposed(b, on.handle), d=d, stream=on, backend=runner)
+    runner.wait(on)  # the framework knows nothing of this launch, so it must have run
+    return out
 
 
-@dataclass(frozen=True, slots=True)
-class _Order:
-    """The two orders that a matrix may have in memory, by which stride is the element's size."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Choice:
+    """What follows from the shapes, strides and types of a call, whatever its addresses."""
 
-    k_major: bool
-    mn_major: bool
-
-
-def _order(meta: ArrayMeta, k_axis: int) -> _Order:
-    """An axis of at most one element fits any stride."""
-    itemsize = dtype_row(meta.dtype).bytes
-    unit = [meta.strides[x] == itemsize or meta.shape[x] <= 1 or not meta.size for x in (0, 1)]
-    return _Order(k_major=unit[k_axis], mn_major=unit[1 - k_axis])
+    kernel: api.Kernel
+    framework: str  # of a
+    m: int
+    n: int
+    padded_n: int  # columns of a new result, so that its rows are a legal pitch
+    d_type: str
 
 
-def _require(a: ArrayMeta, b: ArrayMeta, d_type: str) -> None:
-    broken: list[Violation] = []
-    for name, meta in (("a", a), ("b", b)):
-        if len(meta.shape) != 2:
-            broken.append(
-                Violation(field=name, got=f"shape {list(meta.shape)}", rule="must have two axes")
-            )
-    if not broken:
-        broken += _shape_and_order(a, b)
-    if a.dtype not in INPUTS:
-        broken.append(
-            Violation(
-                field="a",
-                got=a.dtype,
-                rule=f"must be one of {', '.join(INPUTS)}",
-                why="this kernel multiplies 16-bit floats",
-                fix="convert both operands",
-            )
-        )
-    if b.dtype != a.dtype:
-        broken.append(
-            Violation(field="b", got=b.dtype, rule=f"must be {a.dtype}, as a", fix="convert one")
-        )
-    outputs = [name for name in OUTPUTS if name != "same"]
-    if d_type not in outputs:
-        rule = f"must be one of {', '.join(outputs)}"
-        broken.append(Violation(field="out", got=d_type, rule=rule))
-    if broken:
-        raise ArgumentError("gemm(a, b): cannot multiply", broken)
+# What a choice depends on, by framework. Those listed here have views: `.T` moves nothing.
+_LAYOUTS: Mapping[str, Callable[[Any], tuple[object, ...]]] = {
+    "numpy": lambda x: (x.shape, x.strides, x.dtype),
+    "torch": lambda x: (x.shape, x.stride(), x.dtype),
+    "cupy": lambda x: (x.shape, x.strides, x.dtype),
+}
+_LAYOUT_OF: dict[type, Callable[[Any], tuple[object, ...]]] = {}  # filled as types are met
+_CHOICES: dict[tuple[object, ...], _Choice] = {}
 
 
-def _shape_and_order(a: ArrayMeta, b: ArrayMeta) -> list[Violation]:
-    broken = []
-    if a.shape[1] != b.shape[0]:
-        broken.append(
-            Violation(
-                field="K",
-                got=f"{a.shape[1]} in a {list(a.shape)}, {b.shape[0]} in b {list(b.shape)}",
-                rule="must be equal: a is [M, K], b is [K, N]",
-                fix="pass w.T if b was given as a row-major [N, K] array w"
-                if b.shape[1] == a.shape[1]
-                else "",
-            )
-        )
-    cures = {
-        "a": "pass a row-major copy of a",
-        "b": "pass w.T of a row-major [N, K] array w (a copy: w = ascontiguousarray(b.T))",
-    }
-    for name, meta, k_axis in (("a", a, 1), ("b", b, 0)):
-        order = _order(meta, k_axis)
-        if not order.k_major:
-            major = "MN-major, which is not supported yet" if order.mn_major else "strided"
-            broken.append(
-                Violation(
-                    field=name,
-                    got=f"{list(meta.shape)} with strides {list(meta.strides)} B: {major}",
-                    rule=f"must be contiguous along K (axis {k_axis}): "
-                    f"{dtype_row(meta.dtype).bytes} B from one element to the next",
-                    why="operands are read K-major",
-                    fix=cures[name],
-                )
-            )
-    return broken
+def _choice(
+    a: object, b: object, out: object, out_dtype: str | None, config: GemmConfig | None
+) -> _Choice:
+    """The checked choice for a call; remembered where its layout is cheap to read."""
+    d_type = out_dtype if out is None else getattr(out, "dtype", None)
+    try:
+        key = (_LAYOUT_OF[type(a)](a), _LAYOUT_OF[type(b)](b), d_type, config)
+        return _CHOICES[key]
+    except KeyError:
+        pass
+    a_meta, b_meta = _meta("a", a), _meta("b", b)
+    name = _meta("out", out).dtype if out is not None else _name(out_dtype or a_meta.dtype)
+    require(a_meta, b_meta, name)
+    (m, k), n = a_meta.shape, b_meta.shape[1]
+    step = PITCH_BYTES // dtype_row(name).bytes
+    choice = _Choice(
+        kernel=_kernel(m, n, k, a_meta.dtype, name, config),
+        framework=framework_of("a", a),
+        m=m,
+        n=n,
+        padded_n=-(-n // step) * step,
+        d_type=name,
+    )
+    frameworks = {type(x): framework_of("operand", x) for x in (a, b)}
+    if all(framework in _LAYOUTS for framework in frameworks.values()):
+        _LAYOUT_OF.update({kind: _LAYOUTS[name] for kind, name in frameworks.items()})
+        if len(_CHOICES) >= CHOICES:
+            _CHOICES.clear()
+        _CHOICES[(_LAYOUT_OF[type(a)](a), _LAYOUT_OF[type(b)](b), d_type, config)] = choice
+    return choice
 
 
 @lru_cache(maxsize=512)
@@ -181,9 +163,9 @@ def _meta(name: str, x: object) -> ArrayMeta:
     return borrow(name, x, stream=None if device_of(name, x) == "cpu" else LEGACY).meta
 
 
-def _transposed(b: Any, stream: int) -> object:
+def _transposed(b: Any, stream: int | None = None) -> object:
     """[K, N] seen as [N, K]: a view of the framework's own, or the same memory described anew."""
-    if framework_of("b", b) in _VIEWS:
+    if type(b) in _LAYOUT_OF:
         return b.T
     ref = borrow("b", b, stream=stream)
     meta = replace(ref.meta, shape=ref.meta.shape[::-1], strides=ref.meta.strides[::-1])
