@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -20,7 +21,7 @@ from runtime.launcher import launch
 from runtime.ops.gemm_rules import require
 from runtime.stream import LEGACY
 
-CHOICES = 1024  # remembered; all are dropped when there are more
+CHOICES_KEPT = 1024  # all are dropped when there are more
 
 
 def gemm(
@@ -48,7 +49,7 @@ def gemm(
     ArgumentError lists everything that is wrong with the arguments.
     """
     choice = _choice(a, b, out, out_dtype, config)
-    if choice.framework not in _LAYOUTS or type(b) not in _LAYOUT_OF:
+    if type(a) not in CHOICES.layout_of or type(b) not in CHOICES.layout_of:
         return _without_views(choice, a, b, out, stream, backend)
     if out is None:
         on = None
@@ -88,7 +89,6 @@ class _Choice:
     """What follows from the shapes, strides and types of a call, whatever its addresses."""
 
     kernel: api.Kernel
-    framework: str  # of a
     m: int
     n: int
     padded_n: int  # columns of a new result, so that its rows are a legal pitch
@@ -101,39 +101,59 @@ _LAYOUTS: Mapping[str, Callable[[Any], tuple[object, ...]]] = {
     "torch": lambda x: (x.shape, x.stride(), x.dtype),
     "cupy": lambda x: (x.shape, x.strides, x.dtype),
 }
-_LAYOUT_OF: dict[type, Callable[[Any], tuple[object, ...]]] = {}  # filled as types are met
-_CHOICES: dict[tuple[object, ...], _Choice] = {}
+
+
+class _Choices:
+    """Choices by layout, so that a repeated shape is checked once. Nothing here names a device."""
+
+    def __init__(self) -> None:
+        self.layout_of: dict[type, Callable[[Any], tuple[object, ...]]] = {}  # by type, as met
+        self._made: dict[tuple[object, ...], _Choice] = {}
+        self._lock = threading.Lock()
+
+    def find(self, a: object, b: object, *rest: object) -> _Choice | None:
+        try:
+            return self._made[(self.layout_of[type(a)](a), self.layout_of[type(b)](b), *rest)]
+        except KeyError:
+            return None
+
+    def remember(self, choice: _Choice, a: object, b: object, *rest: object) -> None:
+        """Keep a choice, if both operands have a layout that is cheap to read."""
+        frameworks = {type(x): framework_of("operand", x) for x in (a, b)}
+        if not all(framework in _LAYOUTS for framework in frameworks.values()):
+            return
+        with self._lock:
+            self.layout_of.update({kind: _LAYOUTS[name] for kind, name in frameworks.items()})
+            if len(self._made) >= CHOICES_KEPT:
+                self._made.clear()
+            key = (self.layout_of[type(a)](a), self.layout_of[type(b)](b), *rest)
+            self._made[key] = choice
+
+
+CHOICES = _Choices()
 
 
 def _choice(
     a: object, b: object, out: object, out_dtype: str | None, config: GemmConfig | None
 ) -> _Choice:
-    """The checked choice for a call; remembered where its layout is cheap to read."""
-    d_type = out_dtype if out is None else getattr(out, "dtype", None)
-    try:
-        key = (_LAYOUT_OF[type(a)](a), _LAYOUT_OF[type(b)](b), d_type, config)
-        return _CHOICES[key]
-    except KeyError:
-        pass
+    """The checked choice for a call."""
+    rest = (out_dtype if out is None else getattr(out, "dtype", None), config)
+    known = CHOICES.find(a, b, *rest)
+    if known is not None:
+        return known
     a_meta, b_meta = _meta("a", a), _meta("b", b)
-    name = _meta("out", out).dtype if out is not None else _name(out_dtype or a_meta.dtype)
-    require(a_meta, b_meta, name)
+    d_type = _meta("out", out).dtype if out is not None else _name(out_dtype or a_meta.dtype)
+    require(a_meta, b_meta, d_type)
     (m, k), n = a_meta.shape, b_meta.shape[1]
-    step = PITCH_BYTES // dtype_row(name).bytes
+    step = PITCH_BYTES // dtype_row(d_type).bytes
     choice = _Choice(
-        kernel=_kernel(m, n, k, a_meta.dtype, name, config),
-        framework=framework_of("a", a),
+        kernel=_kernel(m, n, k, a_meta.dtype, d_type, config),
         m=m,
         n=n,
         padded_n=-(-n // step) * step,
-        d_type=name,
+        d_type=d_type,
     )
-    frameworks = {type(x): framework_of("operand", x) for x in (a, b)}
-    if all(framework in _LAYOUTS for framework in frameworks.values()):
-        _LAYOUT_OF.update({kind: _LAYOUTS[name] for kind, name in frameworks.items()})
-        if len(_CHOICES) >= CHOICES:
-            _CHOICES.clear()
-        _CHOICES[(_LAYOUT_OF[type(a)](a), _LAYOUT_OF[type(b)](b), d_type, config)] = choice
+    CHOICES.remember(choice, a, b, *rest)
     return choice
 
 
@@ -165,7 +185,7 @@ def _meta(name: str, x: object) -> ArrayMeta:
 
 def _transposed(b: Any, stream: int | None = None) -> object:
     """[K, N] seen as [N, K]: a view of the framework's own, or the same memory described anew."""
-    if type(b) in _LAYOUT_OF:
+    if type(b) in CHOICES.layout_of:
         return b.T
     ref = borrow("b", b, stream=stream)
     meta = replace(ref.meta, shape=ref.meta.shape[::-1], strides=ref.meta.strides[::-1])
