@@ -28,6 +28,7 @@ class Trial:
     """One run: on what, the plan, how long it took, and how far the result is from NumPy's.
 
     `seconds` is host time from the launch until the result is there, loading or compiling included.
+    `events` counts what the emulator saw (wgmma, TMA loads, bytes, ...); empty elsewhere.
     """
 
     kernel: Kernel
@@ -38,6 +39,7 @@ class Trial:
     device: str
     plan: str
     seconds: float
+    events: Mapping[str, int]
     comparison: reference.Comparison
 
     def to_dict(self) -> dict[str, object]:
@@ -52,6 +54,7 @@ class Trial:
             "device": self.device,
             "plan": self.plan,
             "seconds": self.seconds,
+            "events": self.events,
             "comparison": asdict(self.comparison),
         }  # fmt: skip
 
@@ -79,7 +82,7 @@ def attempt(
     runner = BACKENDS.get(backend or env.BACKEND.get() or default_backend())
     on = runner.stream(None, "cuda" if runner.name == "cuda" else "cpu")
     arrays = _Arrays(runner, on, {"a": a, "b": b, "d": d})
-    seconds = _launch(kernel, arrays, runner, on)
+    seconds, events = _launch(kernel, arrays, runner, on)
     arrays.fetch("d")
     return Trial(
         kernel=kernel,
@@ -90,6 +93,7 @@ def attempt(
         device=runner.load(kernel, on.device).limits.name,
         plan=_plan(kernel, arrays, runner, on),
         seconds=seconds,
+        events=events,
         comparison=reference.compare(a, b, d, problem.output.name, exact=inputs == "integers"),
     )
 
@@ -143,13 +147,16 @@ class _Arrays:
         return borrow(name, self._host[name])
 
 
-def _launch(kernel: Kernel, arrays: _Arrays, runner: Backend, on: StreamRef) -> float:
+def _launch(
+    kernel: Kernel, arrays: _Arrays, runner: Backend, on: StreamRef
+) -> tuple[float, Mapping[str, int]]:
+    """Launch and wait: seconds, and the counts of a backend that counts."""
     import runtime
 
     start = time.perf_counter()
     runtime.launch(kernel, backend=runner, stream=on, **arrays.given)
-    runner.wait(on, timeout_s=60.0)
-    return time.perf_counter() - start
+    report = runner.wait(on, timeout_s=60.0)
+    return time.perf_counter() - start, dict(getattr(report, "events", {}))
 
 
 def _plan(kernel: Kernel, arrays: _Arrays, runner: Backend, on: StreamRef) -> str:
@@ -174,15 +181,18 @@ def view(trial: Trial) -> Group:
             f"D {problem.output.name}",
         ),
         ("inputs", f"{what}, seed {trial.seed}; D is full of NaN before the launch"),
-        ("ran on", f"{trial.backend}: {trial.device}"),
+        ("ran on", trial.backend + (f": {trial.device}" if trial.device != trial.backend else "")),
         ("plan", trial.plan),
         ("time", f"{trial.seconds:.3f} s from launch to result, loading included"),
         (
             "error",
             f"max abs {result.max_abs_error:.3g}, relative {result.relative_error:.2e} (norms)",
         ),
-        ("bound", f"{result.rule}\nthe worst element uses {result.bound_used:.0%} of its bound"),
+        ("bound", f"{result.rule}\nthe worst element uses {result.bound_used:.1%} of its bound"),
     ]
+    if trial.events:
+        counts = (f"{name.replace('_', ' ')} {count:,}" for name, count in trial.events.items())
+        rows.insert(6, ("counted", ", ".join(counts)))
     if trial.inputs == "integers":
         rows[-1] = ("bound", result.rule)
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))

@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Callable
 
+import broken_gemm
 import numpy as np
 import pytest
 import readme
@@ -53,7 +54,7 @@ def test_run_of_empty_extents(run: Run, m: int, n: int, k: int) -> None:
 
 def test_run_exits_with_1_on_a_wrong_result(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel that leaves D alone: the poison is still in it."""
-    monkeypatch.setattr(trial, "_launch", lambda *_: 0.0)
+    monkeypatch.setattr(trial, "_launch", lambda *_: (0.0, {}))
     result = run("run", SMALL, "--m", "64", "--n", "64", "--k", "64")
     assert result.exit_code == 1
     assert "WRONG: 4,096 of 4,096 elements; first D[0, 0] is nan" in result.stdout
@@ -81,6 +82,12 @@ def test_the_first_example_of_the_readme_prints_what_is_shown(run: Run) -> None:
     with contextlib.redirect_stdout(printed):
         exec(code, {})
     assert printed.getvalue() == shown
+
+
+@pytest.mark.parametrize("name", broken_gemm.SPOILED)
+def test_a_spoiled_kernel_is_told_as_the_readme_says(run: Run, name: str) -> None:
+    said = broken_gemm.message(name)
+    assert readme.block_with(said.splitlines()[0]).rstrip("\n") == said
 
 
 def test_demo_shows_every_step(run: Run) -> None:
