@@ -1,0 +1,41 @@
+"""The four columns of the table, and how a test tells the summary what it has seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+from ptxgen.isa.forms import Form
+
+Record: TypeAlias = Callable[[str, object], None]  # pytest's record_property
+
+COLUMNS = {
+    "macro": "macro emits",
+    "ptxas": "ptxas assembles",
+    "emulator": "emulator executes",
+    "h200": "H200 agrees",
+}
+
+
+def record(record_property: Record, column: str, form: Form, passed: int) -> None:
+    """`passed` cases of the form hold in this column."""
+    record_property("isa", (column, form.id, passed))
+
+
+def summary(properties: Iterable[tuple[str, str, int]], forms: Iterable[Form]) -> list[str]:
+    """Lines for the terminal: a column each, with the cases that it holds of all there are."""
+    forms = list(forms)
+    total = sum(len(form.cases()) for form in forms)
+    refused = sum(len(form.cases()) for form in forms if form.refused)
+    passed: dict[str, dict[str, int]] = {}
+    for column, form_id, count in properties:
+        passed.setdefault(column, {})[form_id] = count
+    lines = [f"{len(forms)} forms, {total:,} cases, of which the emulator refuses {refused}"]
+    for column, title in COLUMNS.items():
+        seen = passed.get(column, {})
+        lines.append(
+            f"  {title:<18} {sum(seen.values()):6,} cases of {len(seen)} forms"
+            if seen
+            else f"  {title:<18} not run"
+        )
+    return lines
