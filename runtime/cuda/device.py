@@ -64,11 +64,15 @@ class Device:
         """Makes a context of this GPU current inside the block, and gives its id."""
         driver = api()
         present = check(driver.cuCtxGetCurrent(), "asking for the current context")
-        if int(present) and self._is_ours():
-            yield self._context_id()
-            return
+        alive = bool(int(present))
+        if alive and self._is_ours():
+            code, number = driver.cuCtxGetId(None)
+            if not code:
+                yield int(number)
+                return
+            alive = False  # the primary context was reset under this thread
         primary = self._retained()
-        if not int(present):
+        if not alive:
             check(driver.cuCtxSetCurrent(primary), f"making {self} current")
             yield self._context_id()
             return
