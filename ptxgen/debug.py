@@ -19,6 +19,12 @@ from ptxgen.toolchain.assemble import Cubin
 from ptxgen.toolchain.disassemble import disassemble
 
 
+def chosen(what: str) -> None:
+    """A config has been picked."""
+    if env.DEBUG.get() >= 1:
+        _say(what)
+
+
 def rendered(source: KernelSource) -> None:
     """A kernel has been rendered."""
     level = env.DEBUG.get()

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from ptxgen import api
+from ptxgen import api, debug
 from ptxgen.configs.gemm import GemmConfig, GemmProblem
-from ptxgen.configs.gemm_pick import pick
+from ptxgen.configs.gemm_pick import ranking
 from ptxgen.isa.dtypes import dtype as dtype_row
 from ptxgen.layout.tensor_map.spec import PITCH_BYTES
 from ptxgen.spec import ArrayMeta
@@ -163,7 +163,11 @@ def _kernel(
 ) -> api.Kernel:
     """The kernel for a shape. Shapes that lead to one config share one kernel."""
     problem = GemmProblem(dtype=dtype, out_dtype=out_dtype)
-    return _kernel_of(problem, config or pick(problem, m, n, k))
+    if config is None:
+        best = ranking(problem, m, n, k)[0]
+        debug.chosen(f"for D [{m}, {n}] with K = {k}: {best.explain()}")
+        config = best.config
+    return _kernel_of(problem, config)
 
 
 @lru_cache(maxsize=128)
