@@ -17,7 +17,7 @@ from .alu_float import typed
 from .emit import Emitter, flatten
 from .isa import opcode
 from .memory import Bank, Fault
-from .program import Mem, Op, Reg, Value
+from .program import Mem, Op, Reg, Symbol, Value
 from .report import hazard
 from .space import OFFSET_MASK, RANK_SHIFT, SHARED_WINDOW, WINDOW_BYTES, WINDOWS, space_of
 from .state import CTA, Path
@@ -46,6 +46,9 @@ def _form(op: Op) -> tuple[str, int, str]:
             count = int(q[1:])
         elif q not in HINTS:
             raise op.unsupported(f"qualifier .{q} is not known here")
+    mem = next((o for o in op.operands if isinstance(o, Mem)), None)
+    if space == "param" and mem is not None and isinstance(mem.base, Symbol):
+        space = mem.base.space  # arguments of an inlined call live in the frame
     return space, count, op.quals[-1]
 
 
@@ -287,9 +290,7 @@ def load_one(p: Path, space: str, address: int, width: int, count: int, line: in
         raise fault(p, error, line, None, "load") from None
 
 
-def store_one(
-    p: Path, space: str, address: int, width: int, values: list[int], line: int
-) -> None:
+def store_one(p: Path, space: str, address: int, width: int, values: list[int], line: int) -> None:
     bank, offset = resolve(p, space, address, line)
     try:
         bank.store_one(offset, width, values)
@@ -298,7 +299,9 @@ def store_one(
     p.C.machine_epoch.bump()
 
 
-def _split(p: Path, space: str, address: Array, line: int) -> list[tuple[Bank, Array, Array | None]]:
+def _split(
+    p: Path, space: str, address: Array, line: int
+) -> list[tuple[Bank, Array, Array | None]]:
     """Active addresses by bank: (bank, offsets, positions), positions None when there is one bank."""
     if space == "shared":
         offset = address - np.uint32(p.C.shared_base)
@@ -338,7 +341,11 @@ def _accesses(
     active = address if lanes is None else address[lanes]
     if space == "local":
         return lanes, [(*_local(p, lanes, active, line), None)]
-    if not space and (active >= np.uint64(SHARED_WINDOW)).any() and space_of(int(active[0])) == "local":
+    if (
+        not space
+        and (active >= np.uint64(SHARED_WINDOW)).any()
+        and space_of(int(active[0])) == "local"
+    ):
         inner = active - np.uint64(WINDOWS["local"])
         return lanes, [(*_local(p, lanes, inner, line), None)]
     return lanes, _split(p, space, active, line)

@@ -73,7 +73,7 @@ def _integer_binary(e: Emitter, op: Op, type_: str) -> None:
 
 def _scalar_form(e: Emitter, form: str, a: Value, b: Value, bits: int, is_signed: bool) -> str:
     """A scalar expression over two uniform operands, or "" where one of them is a vector."""
-    if not (e.uniform(a) and e.uniform(b)):
+    if not e.any_lane and not (e.uniform(a) and e.uniform(b)):
         return ""
     return "(" + form.format(a=e.scalar(a, bits, is_signed), b=e.scalar(b, bits, is_signed)) + ")"
 
@@ -152,8 +152,8 @@ def multiply(e: Emitter, op: Op) -> None:
         product = f"multiply({rows[0]}, {rows[1]}, dtype=DT_{wide})"
         if part == "hi":
             product = f"({product} >> {bits}).astype(DT_{code})"
-    out_code = code if part != "wide" else (
-        SIGNED_CODE[out_bits] if is_signed else BITS_CODE[out_bits]
+    out_code = (
+        code if part != "wide" else (SIGNED_CODE[out_bits] if is_signed else BITS_CODE[out_bits])
     )
     if c is None:
         e.assign(d, product, out_code)
@@ -166,9 +166,7 @@ def multiply(e: Emitter, op: Op) -> None:
 def multiply24(e: Emitter, op: Op) -> None:
     d, a, b = op.operands[:3]
     is_signed = op.quals[-1] == "s32"
-    rows = [
-        f"low24_{'s' if is_signed else 'u'}({e.bits_row(v, 32)})" for v in (a, b)
-    ]
+    rows = [f"low24_{'s' if is_signed else 'u'}({e.bits_row(v, 32)})" for v in (a, b)]
     shift = 16 if op.quals[0] == "hi" else 0
     product = f"(({rows[0]} * {rows[1]}) >> {shift}).astype(DT_U)"
     if op.opcode == "mad24":

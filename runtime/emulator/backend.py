@@ -103,7 +103,7 @@ class EmulatorBackend:
             device=device,
             limits=DeviceLimits(name="emulator", sms=self.machine.sms, ctas=fit),
             handle=compiled,
-            registers=entry_registers(compiled.program.directives) or 0,
+            registers=entry_registers(compiled.program) or 0,
             static_smem_bytes=compiled.program.shared.size - SMEM_RESERVED_BYTES,
         )
 

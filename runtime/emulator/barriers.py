@@ -7,17 +7,18 @@ block is then run again later, and `Path.token` tells the second run that the ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-
-import numpy as np
+from math import prod
 
 from .emit import Emitter
 from .isa import opcode
-from .program import Op, Reg, Sink, Value
+from .program import Imm, Op, Program, Reg, Sink, Value
 from .report import hazard
 from .state import CTA, PARK, Path
 from .values import Array
+
+REGISTERS_PER_SM = 65_536
+REGISTERS_PER_THREAD_MAX = 256  # the encoding's limit; the compiler uses at most 255
 
 
 def require_whole_warp(p: Path, line: int, name: str, mask: Array | None = None) -> None:
@@ -67,7 +68,9 @@ class NamedBarrier:
     def describe(self) -> str:
         came = ", ".join(f"warp {w} (PTX line {n})" for w, n in sorted(self.arrived.items()))
         got = 32 * len(self.arrived)
-        return f"named barrier {self.id}: {got} of {self.target()} threads arrived: {came or 'none'}"
+        return (
+            f"named barrier {self.id}: {got} of {self.target()} threads arrived: {came or 'none'}"
+        )
 
 
 @dataclass(slots=True)
@@ -378,17 +381,27 @@ class PoolWait:
         )
 
 
-def entry_registers(directives: Mapping[str, tuple[int, ...]]) -> int | None:
-    """Registers a thread has at entry, as ptxas fixes them; None where it cannot know them."""
+def entry_registers(program: Program) -> int | None:
+    """Registers a thread has at entry, as ptxas fixes them; None where it cannot know them.
+
+    With .reqntid (or .maxntid) and .minnctapersm: what fits the SM, but no more than the smallest
+    setmaxnreg.inc of the program.
+    """
+    directives = program.directives
     if "maxnreg" in directives:
-        return min(directives["maxnreg"][0], 256)
+        return min(directives["maxnreg"][0], REGISTERS_PER_THREAD_MAX)
     threads = directives.get("reqntid") or directives.get("maxntid")
     ctas = directives.get("minnctapersm")
     if not threads or not ctas:
         return None
-    size = int(np.prod(threads))
-    rounded = (size + 127) // 128 * 128
-    return int(min(65536 // (rounded * ctas[0]) // 8 * 8, 256))
+    rounded = (prod(threads) + 127) // 128 * 128
+    fits = REGISTERS_PER_SM // (rounded * ctas[0]) // 8 * 8
+    increases = [
+        op.operands[0].value
+        for op in program.ops
+        if op.opcode == "setmaxnreg" and op.has("inc") and isinstance(op.operands[0], Imm)
+    ]
+    return min(fits, REGISTERS_PER_THREAD_MAX, *increases)
 
 
 def set_max_registers(p: Path, increase: int, count: int, line: int) -> bool:
@@ -427,5 +440,3 @@ def set_max_nreg(e: Emitter, op: Op) -> None:
     increase = int(op.quals[0] == "inc")
     text = f"set_max_registers(p, {increase}, {e.scalar(count)}, {op.line})"
     e.line(f"if {text}: return {PARK}")
-
-

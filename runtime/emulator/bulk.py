@@ -25,7 +25,7 @@ KNOWN = frozenset(
         "async", "bulk", "tensor", "1d", "2d", "3d", "4d", "5d", "shared::cluster", "shared::cta",
         "global", "tile", COMPLETE, "multicast::cluster", "L2::cache_hint", "bulk_group",
         "commit_group", "wait_group", "read", "wait_all", "prefetch", "L2", "reduce", "ca", "cg",
-        "shared", "L2::64B", "L2::128B", "L2::256B", "mbarrier", "arrive", "noinc", "b64", "async",
+        "shared", "L2::64B", "L2::128B", "L2::256B", "mbarrier", "arrive", "noinc", "b64",
     }
 ) | REDUCTIONS  # fmt: skip
 
@@ -109,7 +109,9 @@ def _bulk(e: Emitter, op: Op, tail: str) -> None:
         raise op.unsupported("cp.reduce.async.bulk without a tensor map")
     dst, src, size = operands[:3]
     if op.has("bulk_group"):
-        e.line(f"bulk_store(p, {_operand(e, dst, 64)}, {_operand(e, src)}, {_operand(e, size)}, {tail})")
+        e.line(
+            f"bulk_store(p, {_operand(e, dst, 64)}, {_operand(e, src)}, {_operand(e, size)}, {tail})"
+        )
         return
     if not op.has(COMPLETE):
         raise op.unsupported("a bulk copy completes by mbarrier or bulk_group")

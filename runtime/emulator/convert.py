@@ -208,9 +208,9 @@ def _directed(value: Array, mode: str) -> Array:
     out = value.astype(F32)
     for i, v in enumerate(value.tolist()):
         near = int(out[i])
-        if mode == "rp" and near < v or mode == "rz" and near < v < 0:
+        if (mode == "rp" and near < v) or (mode == "rz" and near < v < 0):
             out[i] = np.nextafter(out[i], F32(np.inf))
-        elif mode == "rm" and near > v or mode == "rz" and near > v > 0:
+        elif (mode == "rm" and near > v) or (mode == "rz" and near > v > 0):
             out[i] = np.nextafter(out[i], F32(-np.inf))
     return out
 
@@ -291,7 +291,9 @@ def pack_f16(lo: Array, hi: Array, mode: str, flags: int) -> Array:
     pair[:, 1] = hi
     if flags & 4:
         pair = relu(pair)
-    half = f64_to_f16(pair.astype(F64), mode, 0) if mode == "rz" else pair.astype(np.float16).view(U16)
+    half = (
+        f64_to_f16(pair.astype(F64), mode, 0) if mode == "rz" else pair.astype(np.float16).view(U16)
+    )
     nan = np.isnan(pair)
     if nan.any():
         half = np.where(nan, U16(HALF_NAN), half)
@@ -343,4 +345,3 @@ def f32_to_tf32(bits: Array, mode: str) -> Array:
         rounded = bits + U32(0xFFF) + ((bits >> U32(13)) & U32(1))
     special = (bits & U32(0x7F800000)) == 0x7F800000
     return np.where(special, bits, rounded & U32(0xFFFFE000))
-

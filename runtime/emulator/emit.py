@@ -19,9 +19,9 @@ from collections.abc import Sequence
 from ptxgen.errors import PtxSyntaxError
 
 from . import isa
-from .analysis import EXIT, Analysis, Block
+from .analysis import EXIT, Analysis, Block, is_warp_index
 from .program import Imm, Mem, Negated, Op, Program, Reg, Sink, Special, Symbol, Two, Value, Vec
-from .values import BITS_CODE, CODE_BITS, CODE_DTYPE, f32_from_bits, f64_from_bits, float_bits
+from .values import BITS_CODE, CODE_BITS, CODE_DTYPE, float_bits
 
 SIGNED = frozenset("JIX")
 FLOATS = {"E": "f16", "F": "f32", "D": "f64"}
@@ -63,6 +63,7 @@ class Emitter:
         self.full = True
         self.temporaries = 0
         self.current: Op | None = None
+        self.any_lane = False  # the op gives the same result from any lane's operands
 
     # -- blocks --------------------------------------------------------------------------------
 
@@ -81,9 +82,7 @@ class Emitter:
         else:
             self.line(f"return {block.next[0]}")
         body = "\n".join(self.lines)
-        bound = [
-            f" {code}=p.w.{code}" for code in "PHJEUIFWXD" if f"{code}[" in body
-        ]
+        bound = [f" {code}=p.w.{code}" for code in "PHJEUIFWXD" if f"{code}[" in body]
         if "S[" in body:
             bound.append(" S=p.S")
         if "T[" in body:
@@ -105,7 +104,12 @@ class Emitter:
         if op.guard is not None:
             self._enter_guard(op, row.pure)
         self._check_initialised(op)
+        self.any_lane = is_warp_index(op, self.analysis.thread_x)
+        before = len(self.lines)
         row.emit(self, op)
+        if self.indent > outer_indent and len(self.lines) == before:
+            self.line("pass")
+        self.any_lane = False
         self._track_initialised(op, row.pure)
         self.mask, self.indent = outer_mask, outer_indent
 
@@ -220,6 +224,8 @@ class Emitter:
             return self.uniform(value.base)
         if isinstance(value, Vec):
             return all(self.uniform(i) for i in value.items)
+        if isinstance(value, Two):
+            return self.uniform(value.first) and self.uniform(value.second)
         return True
 
     def scalar(self, value: Value, bits: int = 32, signed: bool = False) -> str:
@@ -229,13 +235,20 @@ class Emitter:
             half = 1 << (bits - 1)
             return str((pattern ^ half) - half if signed else pattern)
         if isinstance(value, Reg):
-            text = f"S[{self.slots[value.id]}]"
+            if self.analysis.uniform[value.id]:
+                text = f"S[{self.slots[value.id]}]"
+            else:
+                assert self.any_lane, value
+                text = f"int({BITS_CODE[value.bits]}[{self.slots[value.id]}][p.first])"
             if value.bits > bits:
                 text = f"({text} & {(1 << bits) - 1})"
         elif isinstance(value, Negated):
             return f"(not S[{self.slots[value.reg.id]}])"
         elif isinstance(value, Special):
-            text = f"({SPECIAL_EXPRESSIONS[value.name]})"
+            if value.name in VECTOR_SPECIALS and self.any_lane:
+                text = f"int({VECTOR_SPECIALS[value.name]}[p.first])"
+            else:
+                text = f"({SPECIAL_EXPRESSIONS[value.name]})"
         elif isinstance(value, Symbol):
             text = self.symbol(value)
         else:
@@ -350,7 +363,7 @@ class Emitter:
                 f"gives {CODE_BITS[code]}"
             )
         target = f"{code}[{self.slots[dst.id]}]"
-        tail = f"out={target}, where={self.mask}" if self.mask else target
+        tail = f"out={target}, where={self.mask}" if self.mask else f"out={target}"
         self.line(f"{ufunc}({', '.join(arguments)}, {tail})")
 
 
@@ -361,4 +374,3 @@ def flatten(value: Value) -> tuple[Value, ...]:
     if isinstance(value, Two):
         return (value.first, value.second)
     return (value,)
-

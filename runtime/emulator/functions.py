@@ -44,7 +44,9 @@ def div_rows(a: Array, b: Array) -> Array:
         magnitude = np.abs(a).view(f"u{a.itemsize}") // np.abs(safe).view(f"u{a.itemsize}")
         q = magnitude.view(a.dtype)
         q = np.where((a < 0) != (b < 0), -q, q)
-    return np.where(zero, a.dtype.type(0) - a.dtype.type(1) if a.dtype.kind == "i" else ~q.dtype.type(0), q)
+    return np.where(
+        zero, a.dtype.type(0) - a.dtype.type(1) if a.dtype.kind == "i" else ~q.dtype.type(0), q
+    )
 
 
 def rem_rows(a: Array, b: Array) -> Array:

@@ -40,7 +40,9 @@ def _extreme(x: Array, y: Array, nan: int, plain: np.ufunc, propagate: np.ufunc)
     out = (propagate if nan else plain)(x, y)
     zeros = (x == 0) & (y == 0)
     if zeros.any():  # -0 is less than +0 here
-        negative = np.signbit(x) | np.signbit(y) if plain is np.fmin else np.signbit(x) & np.signbit(y)
+        negative = (
+            np.signbit(x) | np.signbit(y) if plain is np.fmin else np.signbit(x) & np.signbit(y)
+        )
         out = np.where(zeros, np.where(negative, -0.0, 0.0).astype(out.dtype), out)
     return np.asarray(out)
 

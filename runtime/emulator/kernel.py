@@ -18,13 +18,14 @@ from ptxgen.ptx import ast, parse
 from ptxgen.spec import Dim3
 
 from . import alu_int, atomics, barriers, bulk, control, convert, matrix, mbarrier, warp, wgmma
-from .analysis import Analysis, analyse
+from .analysis import Analysis, analyse, basic_blocks
 from .emit import Emitter
 from .isa import registers_of
 from .namespace import NAMESPACE
 from .program import Op, Program, Vec, lower
 from .state import Path, RegisterFile
 from .values import BITS_CODE
+from .webs import split_webs
 
 BlockFunction: TypeAlias = Callable[[Path], int]
 # Importing these fills the opcode table.
@@ -39,6 +40,7 @@ class Kernel:
 
     def __init__(self, module: ast.Module, entry: str | None, block: Dim3) -> None:
         self.program: Program = lower(module, entry)
+        split_webs(self.program, basic_blocks(self.program))
         self.analysis: Analysis = analyse(self.program, block)
         self.doubtful = [
             r for r in range(len(self.program.bits)) if (self.analysis.doubtful >> r) & 1

@@ -265,7 +265,7 @@ class _Run:
             )  # fmt: skip
             cta.params, cta.consts, cta.globals_base = self.params, self.consts, self.globals_base
             cta.queue = queue
-            entry = entry_registers(self.kernel.program.directives)
+            entry = entry_registers(self.kernel.program)
             if entry is not None:
                 cta.pool = RegisterPool(entry)
                 for w in cta.warps:
@@ -439,4 +439,3 @@ class _Run:
                 if cta.pool is not None and cta.pool.free:
                     lines.append(f"  CTA {cta.name} {cta.pool.describe()}")
         return "\n".join(lines)
-

@@ -74,9 +74,7 @@ def _row_lanes(count: int) -> Array | None:
     return None if count == 4 else np.arange(32) < 8 * count
 
 
-def load_matrices(
-    p: Path, space: str, address: Array, count: int, trans: int, line: int
-) -> Array:
+def load_matrices(p: Path, space: str, address: Array, count: int, trans: int, line: int) -> Array:
     require_whole_warp(p, line, "ldmatrix")
     words = load_rows(p, space, address, 4, 4, _row_lanes(count), line)  # [4 words, 32 rows]
     matrices = np.ascontiguousarray(words.T).reshape(4, 8, 4)[:count]  # [matrix, row, word]

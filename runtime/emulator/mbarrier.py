@@ -395,7 +395,9 @@ def _wait(e: Emitter, op: Op, tail: str) -> None:
     dst, mem, value = op.operands[:3]
     parity, blocking = int(op.has("parity")), int(op.quals[0] == "try_wait")
     number = _number(e, value, 32 if parity else 64)
-    name = e.temporary(f"mbarrier_wait(p, {_address(e, mem)}, {number}, {parity}, {blocking}, {tail})")
+    name = e.temporary(
+        f"mbarrier_wait(p, {_address(e, mem)}, {number}, {parity}, {blocking}, {tail})"
+    )
     if blocking:
         e.line(f"if {name} is None: return {PARK}")
     if e.uniform(dst):
@@ -414,7 +416,11 @@ def map_address(e: Emitter, op: Op) -> None:
     code = "W" if bits == 64 else "U"
     row, ranks = e.bits_row(a, bits), e.bits_row(rank, 32)
     name = e.temporary(f"check_rank(p, {ranks}, {e.mask_argument()}, {op.line})")
-    e.assign(d, f"({row} & ~DT_{code}.type({255 << RANK_SHIFT})) | ({name}.astype(DT_{code}) << {RANK_SHIFT})", code)
+    e.assign(
+        d,
+        f"({row} & ~DT_{code}.type({255 << RANK_SHIFT})) | ({name}.astype(DT_{code}) << {RANK_SHIFT})",
+        code,
+    )
 
 
 def check_rank(p: Path, rank: Any, mask: Array | None, line: int) -> Any:

@@ -115,7 +115,11 @@ class Bank:
         if found is None:
             unit = width * count
             whole = self.size // unit * unit
-            if (self.base | self.data.ctypes.data) % width or self.base % unit or whole != self.size:
+            if (
+                (self.base | self.data.ctypes.data) % width
+                or self.base % unit
+                or whole != self.size
+            ):
                 found = (self.data, None, -1)
             else:
                 view = self.data.view(_UNSIGNED[width]).reshape(-1, count)
@@ -301,7 +305,9 @@ class GlobalMemory:
                 bank.writable = bank.writable or writable
                 return
             if low < end and start < high:
-                raise ValueError(f"{name} partly overlaps {bank.name}; register their union instead")
+                raise ValueError(
+                    f"{name} partly overlaps {bank.name}; register their union instead"
+                )
         self._keep.append(owner)
         raw = (ctypes.c_uint8 * (high - low)).from_address(low) if high > low else b""
         base = align_up(self._next, 256) + low % 256

@@ -8,8 +8,19 @@ from typing import Any
 import numpy as np
 
 from . import (
-    access, atomics, barriers, bulk, control, convert, functions, functions_float, matrix, mbarrier,
-    tma, warp, wgmma,
+    access,
+    atomics,
+    barriers,
+    bulk,
+    control,
+    convert,
+    functions,
+    functions_float,
+    matrix,
+    mbarrier,
+    tma,
+    warp,
+    wgmma,
 )  # fmt: skip
 from .values import CODE_DTYPE, Array
 

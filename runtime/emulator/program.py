@@ -303,7 +303,9 @@ class _Lowering:
                 at = i * width
                 if isinstance(item, ast.Immediate):
                     value = _constant(item, v.type)
-                    raw[at : at + width] = (value & ((1 << 8 * width) - 1)).to_bytes(width, "little")
+                    raw[at : at + width] = (value & ((1 << 8 * width) - 1)).to_bytes(
+                        width, "little"
+                    )
                     continue
                 base = item.base if isinstance(item, ast.Offset) else item
                 symbol = scope.find(base.text) if isinstance(base, ast.Name) else None
@@ -512,7 +514,13 @@ class _Lowering:
         found = scope.find(text)
         if found is not None:
             return found
-        if text.startswith("%") or text in ("WARP_SZ",):
+        base, dot, _ = text.partition(".")
+        if dot and isinstance(scope.find(base), Reg):
+            raise PtxSyntaxError(
+                f"{text} is read as a part of register {base}: give the register another name",
+                line=line,
+            )
+        if text.startswith("%") or text == "WARP_SZ":
             return Special(text)
         raise PtxSyntaxError(f"{text} is not declared", line=line)
 
@@ -527,4 +535,3 @@ def _constant(value: ast.Immediate, type_: str) -> int:
     if type_ in ("f32", "f16", "bf16") or (type_ == "f64" and value.kind == "int"):
         return float_bits(value.value, value.kind, type_)
     return value.value
-

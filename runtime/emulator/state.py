@@ -29,9 +29,9 @@ from .values import CODE_DTYPE, POISON, Array
 
 if TYPE_CHECKING:
     from .barriers import ClusterBarrier, NamedBarrier, RegisterPool
-    from .queue import AsyncQueue, BulkGroups
     from .kernel import Kernel
     from .mbarrier import Mbarrier
+    from .queue import AsyncQueue, BulkGroups
     from .wgmma import WgmmaQueue
 
 FULL_MASK = 0xFFFFFFFF
@@ -139,7 +139,7 @@ class Path:
     """Lanes of one warp that run together."""
 
     __slots__ = (
-        "C", "S", "expired", "full", "join", "lanes", "m", "mask", "meet", "pc", "steps", "token",
+        "C", "S", "expired", "first", "full", "join", "lanes", "m", "mask", "meet", "pc", "steps", "token",
         "w", "wait",
     )  # fmt: skip
 
@@ -161,6 +161,7 @@ class Path:
         self.full = mask == FULL_MASK
         self.m = lanes_of(mask)
         self.lanes = mask.bit_count()
+        self.first = (mask & -mask).bit_length() - 1  # the lowest lane
 
     def where(self) -> str:
         """CTA, warp and lanes, for messages."""
@@ -361,4 +362,3 @@ class CTA:
         """The CTA of this rank in the cluster, if there is one."""
         ctas = self.cluster.ctas
         return ctas[rank] if 0 <= rank < len(ctas) else None
-

@@ -104,7 +104,11 @@ def box_window(p: Path, tmap: TensorMap, start: Sequence[int], line: int) -> tup
         dtype = np.dtype(f"u{tmap.element_bytes}")
         try:
             window.view = np.ndarray(
-                tuple(shape[::-1]), dtype, bank.data, offset, tuple(strides[::-1])  # type: ignore[arg-type]
+                tuple(shape[::-1]),
+                dtype,
+                bank.data,
+                offset,
+                tuple(strides[::-1]),  # type: ignore[arg-type]
             )
         except (TypeError, ValueError):
             raise hazard(

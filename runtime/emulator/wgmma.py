@@ -492,4 +492,3 @@ def _scale(e: Emitter, op: Op, value: Any) -> str:
     if isinstance(value, Reg | Negated) and not e.uniform(value):
         return f"one_of(p, {e.vector(value, 'P')}, {e.mask_argument()}, {op.line})"
     return e.scalar(value, 1)
-
