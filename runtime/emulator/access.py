@@ -386,10 +386,17 @@ def store_rows(
     line: int,
 ) -> None:
     """Store `len(rows)` consecutive values a lane."""
-    lanes, groups = _accesses(p, space, address, mask, line)
     values = np.empty((32, len(rows)), f"u{width}")
     for i, row in enumerate(rows):
         values[:, i] = row
+    store_values(p, space, address, width, values, mask, line)
+
+
+def store_values(
+    p: Path, space: str, address: Array, width: int, values: Array, mask: Array | None, line: int
+) -> None:
+    """As `store_rows`, with the values as `[32, count]`."""
+    lanes, groups = _accesses(p, space, address, mask, line)
     if lanes is not None:
         values = values[lanes]
     for bank, offset, positions in groups:

@@ -36,6 +36,11 @@ def require_whole_warp(p: Path, line: int, name: str, mask: Array | None = None)
         )
 
 
+def guarded_aligned(p: Path, mask: Array, line: int) -> None:
+    """An `.aligned` instruction under a guard: the guard must hold in every lane."""
+    require_whole_warp(p, line, "an .aligned instruction", mask)
+
+
 # -- named barriers --------------------------------------------------------------------------------
 
 

@@ -124,9 +124,13 @@ class Emitter:
         condition = f"~{row}" if negated else row
         name = self.temporary(condition if self.full else f"{condition} & m")
         if not pure:
-            self.line(f"if {name}.any():")
+            self.line(f"if count_nonzero({name}):")
             self.indent += 1
         self.mask = name
+        if "aligned" in op.quals or op.opcode == "bar":
+            self.line(f"whole_warp(p, {name}, {op.line})")
+        elif op.opcode == "barrier":
+            raise op.unsupported("a barrier under a guard that differs between lanes: branch")
 
     def _branch(self, op: Op, block: Block) -> None:
         if op.guard is None:

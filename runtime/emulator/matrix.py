@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .access import load_rows, store_rows
+from .access import load_rows, store_values
 from .barriers import require_whole_warp
 from .emit import Emitter, flatten
 from .isa import opcode
@@ -94,8 +94,7 @@ def store_matrices(
     if trans:
         halves = matrices.view(np.uint16)
         matrices = np.ascontiguousarray(halves.transpose(0, 2, 1)).view(np.uint32)
-    words = matrices.reshape(32, 4).T
-    store_rows(p, space, address, 4, list(words), _row_lanes(count), line)
+    store_values(p, space, address, 4, matrices.reshape(32, 4), _row_lanes(count), line)
 
 
 def transposed(p: Path, row: Array, line: int) -> Array:

@@ -27,7 +27,7 @@ from .values import CODE_DTYPE, Array
 _UFUNCS = (
     "add", "subtract", "multiply", "divide", "bitwise_and", "bitwise_or", "bitwise_xor", "minimum",
     "maximum", "logical_and", "logical_or", "logical_xor", "logical_not", "negative", "absolute",
-    "invert", "left_shift", "right_shift", "equal", "not_equal", "less", "less_equal", "greater",
+    "invert", "left_shift", "right_shift", "equal", "not_equal", "count_nonzero", "less", "less_equal", "greater",
     "greater_equal", "isnan", "isfinite", "isinf", "sqrt", "where", "copyto", "clip", "broadcast_to",
 )  # fmt: skip
 
@@ -56,7 +56,9 @@ def _lane_masks() -> dict[str, Array]:
 
 
 NAMESPACE: dict[str, Any] = {
+    # __import__ is for NumPy, whose C functions import lazily through the caller's builtins.
     "__builtins__": {
+        "__import__": __import__,
         "bool": bool, "int": int, "min": min, "max": max, "abs": abs, "sum": sum, "all": all,
         "any": any, "None": None, "True": True, "False": False,
     },
@@ -98,6 +100,7 @@ NAMESPACE: dict[str, Any] = {
         name: getattr(access, name)
         for name in ("load_one", "store_one", "load_rows", "store_rows", "widen", "one_of")
     },
+    "whole_warp": barriers.guarded_aligned,
     "atomic": atomics.atomic,
     "trap": control.trapped,
     "broadcast": warp.broadcast, "shuffle": warp.shuffle_rows, "vote": warp.vote_row,

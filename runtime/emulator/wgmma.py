@@ -217,7 +217,7 @@ class WgmmaQueue:
         """Accumulator registers to a tile: rows 16 w + 8 h + g, columns 8 c + 2 t + b."""
         shape = call.shape
         raw = self.group.registers.arrays["U"][list(shape.d_rows)]
-        if (raw == POISON).any():
+        if np.count_nonzero(raw == POISON):
             at = int(np.flatnonzero((raw == POISON).any(axis=1))[0])
             name = self.group.cta.kernel.register_at("U", shape.d_rows[at])
             raise hazard(
