@@ -114,7 +114,11 @@ class Sweep(Record):
         return Table(
             title=self.name,
             columns=(*self.axes, *names),
-            left=frozenset(i for i, value in enumerate(self.points[0]) if isinstance(value, str)),
+            left=frozenset(
+                i
+                for i, value in enumerate((*self.points[0], *self.headline().values()))
+                if isinstance(value, str)
+            ),
             rows=tuple(
                 Row(
                     (
@@ -149,18 +153,16 @@ class Sweep(Record):
         }
 
     def plot(self, axes: Axes | None = None) -> Axes:
-        """The results of the headline against the input; bars where several inputs vary."""
+        """The first result of the headline against the input; bars where several inputs vary."""
         x = [point[0] for point in self.points]
         if len(self.axes) > 1 or not all(isinstance(v, (int, float)) for v in x):
             return Record.plot(self, axes)
         ax = plot_axes(axes)
-        for name in self.headline():
-            y = [record.headline()[name] for record in self.records]
-            if all(isinstance(v, (int, float)) for v in y):
-                ax.plot(x, y, marker="o", label=name)
+        name = next(iter(self.headline()))
+        ax.plot(x, [record.headline()[name] for record in self.records], marker="o")
         ax.set_xlabel(self.axes[0])
+        ax.set_ylabel(name)
         ax.set_title(self.name)
-        ax.legend()
         return ax
 
 

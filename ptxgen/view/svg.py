@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from ptxgen.view.grid import Grid
 
 FONT = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace"
-CHARACTER = 6.7  # px of one character at 11 px, rounded up over common monospace fonts
+TEXT_SIZE, TITLE_SIZE = 11, 12  # px
+CHARACTER = 6.7  # px of one character of text, rounded up over common monospace fonts
 HEIGHT = 20  # px of a cell
 LINE = 17  # px of a line of text
 MARGIN = 10
@@ -32,7 +33,7 @@ def draw(grid: Grid, *, standalone: bool) -> str:
     parts: list[str] = []
     y = margin
     if grid.title:
-        parts.append(_text(margin, y + 12, grid.title, weight="bold", size=12))
+        parts.append(_text(margin, y + 12, grid.title, weight="bold", size=TITLE_SIZE))
         y += LINE + 4
     if grid.column_labels:
         parts.append(_text(left - 8, y + 11, grid.corner, anchor="end", opacity=0.7))
@@ -58,8 +59,9 @@ def draw(grid: Grid, *, standalone: bool) -> str:
     for note in grid.notes:
         parts.append(_text(margin, y + 12, note, opacity=0.85))
         y += LINE
-    longest = max(map(len, (grid.title, *grid.notes)), default=0)
-    width = max(width, round(longest * CHARACTER) + 2 * margin)
+    longest = max(map(len, grid.notes), default=0) * CHARACTER
+    longest = max(longest, len(grid.title) * CHARACTER * TITLE_SIZE / TEXT_SIZE)
+    width = max(width, round(longest) + 2 * margin)
     return _document(width, y + margin, grid.title, parts, standalone)
 
 
@@ -68,7 +70,7 @@ def _document(width: int, height: int, title: str, parts: list[str], standalone:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title)}" '
-        f'font-family="{FONT}" font-size="11" fill="currentColor">\n'
+        f'font-family="{FONT}" font-size="{TEXT_SIZE}" fill="currentColor">\n'
         f"{_STANDALONE if standalone else ''}{body}\n</svg>"
     )
 
@@ -80,7 +82,7 @@ def _text(
     *,
     anchor: str = "start",
     weight: str = "normal",
-    size: int = 11,
+    size: int = TEXT_SIZE,
     opacity: float = 1.0,
     ink: str = "currentColor",
 ) -> str:

@@ -129,8 +129,12 @@ def test_svg_is_well_formed_and_holds_every_cell(standalone: bool) -> None:
 
 
 def test_nothing_is_drawn_outside_the_svg() -> None:
-    root = ET.fromstring(grid().svg())
+    root = ET.fromstring(grid(title="a title that is wider than all of the cells").svg())
     width, height = float(root.attrib["width"]), float(root.attrib["height"])
+    for text in root.iter(f"{SVG}text"):
+        if text.attrib["text-anchor"] == "start":
+            glyph = 0.6 * float(text.attrib["font-size"])  # of a monospace font
+            assert float(text.attrib["x"]) + glyph * len(text.text or "") <= width
     for rect in root.iter(f"{SVG}rect"):
         assert float(rect.attrib["x"]) + float(rect.attrib["width"]) <= width
         assert float(rect.attrib["y"]) + float(rect.attrib["height"]) <= height
