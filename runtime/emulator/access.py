@@ -1,8 +1,8 @@
 """ld, st and their relatives: emitters, and the functions that generated code calls.
 
 A load gives rows (arrays of 32 lanes) unless its address is uniform and its space is one where all
-lanes see the same bytes; then it gives integers. A fault of a bank becomes a finding here, where the
-path, the lane and the PTX line are known.
+lanes see the same bytes; then it gives integers. A fault of a bank becomes a finding here, where
+the path, the lane and the PTX line are known.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .alu_float import typed
 from .emit import Emitter, flatten
 from .isa import opcode
 from .memory import Bank, Fault
-from .program import Mem, Op, Reg, Symbol, Value
+from .operands import Mem, Op, Reg, Symbol, Value
 from .report import hazard
 from .space import OFFSET_MASK, RANK_SHIFT, SHARED_WINDOW, WINDOW_BYTES, WINDOWS, space_of
 from .state import CTA, Path
@@ -302,22 +302,21 @@ def store_one(p: Path, space: str, address: int, width: int, values: list[int], 
 def _split(
     p: Path, space: str, address: Array, line: int
 ) -> list[tuple[Bank, Array, Array | None]]:
-    """Active addresses by bank: (bank, offsets, positions), positions None when there is one bank."""
+    """Active addresses by bank: (bank, offsets, positions); no positions where one bank has all."""
     if space == "shared":
-        offset = address - np.uint32(p.C.shared_base)
-        return [(p.C.window, offset, None)]
+        return [(p.C.window, address - np.uint32(p.C.shared_base), None)]
     if space in ("param", "const"):
         return [(p.C.params if space == "param" else p.C.consts, address, None)]
     low, high = int(address.min()), int(address.max())
     bank, offset0 = resolve(p, space, low, line)
     if high - low + offset0 < bank.size and (space == "global" or space_of(low) == space_of(high)):
-        start = np.uint64(low - offset0) if address.itemsize == 8 else np.uint32(low - offset0)
+        start = address.dtype.type(low - offset0)
         return [(bank, address - start, None)]
     groups: dict[int, tuple[Bank, list[int], list[int]]] = {}
     for position, one in enumerate(address.tolist()):
-        bank, offset = resolve(p, space, one, line)
+        bank, at = resolve(p, space, one, line)
         _, offsets, positions = groups.setdefault(id(bank), (bank, [], []))
-        offsets.append(offset)
+        offsets.append(at)
         positions.append(position)
     return [(b, np.array(o, np.int64), np.array(q)) for b, o, q in groups.values()]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from .emit import Emitter
 from .isa import never, opcode
-from .program import Imm, Op, Value
+from .operands import Imm, Op, Value
 from .values import float_bits, type_bits
 
 HALF_TYPES = frozenset({"f16", "f16x2", "bf16", "bf16x2"})

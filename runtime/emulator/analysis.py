@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ptxgen.spec import Dim3
 
 from .isa import definitions, is_special_uniform, registers_of, row, uses
-from .program import Imm, Mem, Negated, Op, Program, Reg, Special, Symbol, Target, Two, Value, Vec
+from .operands import Imm, Mem, Negated, Op, Program, Reg, Special, Symbol, Target, Two, Value, Vec
 
 EXIT = -1  # the virtual block behind every `ret`
 
@@ -106,7 +107,7 @@ def basic_blocks(program: Program) -> list[Block]:
     leaders = _leaders(program)
     index_of = {start: i for i, start in enumerate(leaders[:-1])}
     blocks = []
-    for i, (start, end) in enumerate(zip(leaders[:-1], leaders[1:], strict=True)):
+    for i, (start, end) in enumerate(pairwise(leaders)):
         last = program.ops[end - 1]
         follows = (i + 1,) if end < len(program.ops) else ()
         successors: tuple[int, ...] = follows
@@ -344,7 +345,7 @@ def _copies_of_thread_x(program: Program, block: Dim3) -> frozenset[int]:
 
 
 def is_warp_index(op: Op, thread_x: frozenset[int]) -> bool:
-    """%tid.x shifted right by 5 or more, divided by a multiple of 32, or with its low bits masked."""
+    """%tid.x shifted right by 5 or more, divided by a multiple of 32, or without its low bits."""
     if len(op.operands) != 3:
         return False
     _, a, b = op.operands

@@ -17,7 +17,7 @@ from .emit import Emitter, flatten
 from .functions import lanes_of
 from .isa import opcode
 from .memory import Fault
-from .program import Mem, Op, Reg, Value
+from .operands import Mem, Op, Reg, Value
 from .state import Path
 from .values import BF16, BITS_CODE, Array, signed, type_bits
 
@@ -44,13 +44,13 @@ def _parse(op: Op) -> tuple[str, str, str, int]:
 
 
 @opcode("atom")
-def atomic(e: Emitter, op: Op) -> None:
+def emit_atomic(e: Emitter, op: Op) -> None:
     dst, mem, *sources = op.operands
     _emit(e, op, dst, mem, sources)
 
 
 @opcode("red", dests=0)
-def reduction(e: Emitter, op: Op) -> None:
+def emit_reduction(e: Emitter, op: Op) -> None:
     if op.has("async"):
         raise op.unsupported("red.async")
     mem, *sources = op.operands
@@ -107,11 +107,8 @@ def combine(operation: str, type_: str, old: int, b: int) -> int:
     bits = type_bits(type_)
     if operation == "exch":
         return b
-    if (
-        (type_[0] in "us"
-        and type_[1:].isdigit())
-        or (type_[0] == "b"
-        and type_ not in ("bf16", "bf16x2"))
+    if (type_[0] in "us" and type_[1:].isdigit()) or (
+        type_[0] == "b" and type_ not in ("bf16", "bf16x2")
     ):
         if type_[0] == "s":
             old, b = signed(old, bits), signed(b, bits)

@@ -10,7 +10,7 @@ from .alu_float import HALF_TYPES, typed
 from .emit import Emitter
 from .functions_float import HALF_NAN, f32_to_bf16, f64_to_f16, relu, round_f32, saturate
 from .isa import all_sources, opcode
-from .program import Op, Reg, Value
+from .operands import Op, Reg, Value
 from .space import WINDOWS
 from .values import BF16, BITS_CODE, E4M3, E5M2, Array, type_bits
 
@@ -79,7 +79,7 @@ def _float_row(e: Emitter, value: Value, src: str) -> str:
 
 
 def _write(e: Emitter, d: Value, row: str, dst: str) -> None:
-    """Write result bits, extended to the register's width (a register may be wider than the type)."""
+    """Write result bits, extended to the register's width, which may exceed the type's."""
     bits = d.bits if isinstance(d, Reg) else max(type_bits(dst), 16)
     e.assign(d, f"extend({row}, '{dst}', {bits})", BITS_CODE[bits])
 

@@ -4,7 +4,7 @@ Each block becomes one function of a path (the lanes of a warp that run together
 all 32 lanes active, or a subset given by `p.m`. Inside:
 
     S           uniform registers, Python integers (unsigned bit patterns), one list a path
-    P H U W     rows of 32 lanes by width, and J I X E F D: the same rows as signed or float (values)
+    P H U W     rows of 32 lanes by width; J I X E F D are the same rows as signed or float
     K0, K1 ...  constants that are not integers
     p, C        the path and its CTA
 
@@ -20,7 +20,7 @@ from ptxgen.errors import PtxSyntaxError
 
 from . import isa
 from .analysis import EXIT, Analysis, Block, is_warp_index
-from .program import Imm, Mem, Negated, Op, Program, Reg, Sink, Special, Symbol, Two, Value, Vec
+from .operands import Imm, Mem, Negated, Op, Program, Reg, Sink, Special, Symbol, Two, Value, Vec
 from .values import BITS_CODE, CODE_BITS, CODE_DTYPE, float_bits
 
 SIGNED = frozenset("JIX")
@@ -360,7 +360,8 @@ class Emitter:
         """`dst = ufunc(arguments)` straight into the destination row."""
         if isinstance(dst, Sink):
             return
-        assert isinstance(dst, Reg) and not self.analysis.uniform[dst.id], dst
+        assert isinstance(dst, Reg)
+        assert not self.analysis.uniform[dst.id]
         if dst.bits != CODE_BITS[code]:
             raise PtxSyntaxError(
                 f"{self.program.registers[dst.id]} has {dst.bits} bits where the instruction "

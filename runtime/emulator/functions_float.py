@@ -104,11 +104,11 @@ def rcp_odd(x: Array) -> Array:
 
 
 def reciprocal(x: Array) -> Array:
-    return np.divide(x.dtype.type(1), x)
+    return np.asarray(np.divide(x.dtype.type(1), x))
 
 
 def fma_f32(x: Array, y: Array, z: Array) -> Array:
-    """fma.rn.f32. f64 alone is wrong when its rounding lands on a tie of f32, so those are redone."""
+    """fma.rn.f32. f64 alone is wrong where its rounding lands on a tie of f32: those are redone."""
     p = x.astype(F64) * y
     c = np.asarray(z, F64)
     s = p + c
@@ -209,11 +209,11 @@ def f32_to_f16(x: Array, mode: str) -> Array:
 
 
 def is_normal(x: Array) -> Array:
-    return np.isfinite(x) & (np.abs(x) >= np.finfo(x.dtype).tiny)
+    return np.asarray(np.isfinite(x) & (np.abs(x) >= np.finfo(x.dtype).tiny))
 
 
 def is_subnormal(x: Array) -> Array:
-    return (x != 0) & (np.abs(x) < np.finfo(x.dtype).tiny)
+    return np.asarray((x != 0) & (np.abs(x) < np.finfo(x.dtype).tiny))
 
 
 # -- approximations, in f64 ---------------------------------------------------------------------

@@ -1,8 +1,9 @@
 """The machine: runs a grid of a compiled kernel, cluster by cluster.
 
-A cluster's warps take turns; a path runs until it waits, exits or has had its share. Clusters run one
-after another. When nothing can go on, the next cluster is admitted (as many CTAs as there are SMs), so
-that programs whose CTAs wait for each other run too. When nothing can go on even then: a deadlock.
+A cluster's warps take turns; a path runs until it waits, exits or has had its share. Clusters run
+one after another. When nothing can go on, the next cluster is admitted (as many CTAs as there are
+SMs), so that programs whose CTAs wait for each other run too. When nothing can go on even then: a
+deadlock. The loop itself is in `run`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -23,7 +23,7 @@ from .kernel import Kernel, KernelCache
 from .memory import GlobalMemory
 from .queue import MODES, Mode
 from .report import Report
-from .state import Epoch
+from .run import Run
 
 Schedule: TypeAlias = Literal["round_robin", "random"]
 SLICE_BLOCKS = 512  # basic blocks that a path may run before the next one has its turn
@@ -31,20 +31,6 @@ SPIN_BLOCKS = 64  # the longest loop that is recognised as spinning
 SMEM_PER_CTA_BYTES = 232_448
 
 CACHE = KernelCache()
-
-
-@dataclass(frozen=True, slots=True)
-class EpochWait:
-    """A path that spins: the same state, and nothing it could see has changed."""
-
-    epoch: Epoch
-    value: int
-
-    def ready(self) -> bool:
-        return self.epoch.value != self.value
-
-    def describe(self) -> str:
-        return "spins in a loop on memory that nothing changes any more"
 
 
 class Machine:
@@ -117,7 +103,7 @@ class Machine:
         """As `launch`, for an entry that is compiled."""
         start = time.perf_counter()
         shape = _checked_shape(kernel, grid, block, cluster, smem_bytes)
-        run = _Run(self, kernel, grid, block, shape, smem_bytes, memory)
+        run = Run(self, kernel, grid, block, shape, smem_bytes, memory)
         run.load(params)
         with np.errstate(all="ignore"):
             run.run()

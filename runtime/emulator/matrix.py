@@ -11,12 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from .access import load_rows, store_values
-from .barriers import require_whole_warp
 from .emit import Emitter, flatten
 from .isa import opcode
-from .program import Mem, Op
+from .operands import Mem, Op
 from .state import Path
 from .values import Array
+from .whole_warp import require_whole_warp
 
 
 def _count(op: Op) -> tuple[int, int]:

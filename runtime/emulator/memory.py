@@ -166,7 +166,9 @@ class Bank:
     def read(self, offset: int, size: int, align: int = 1) -> Array:
         """A view of `size` bytes, after the checks of a read."""
         self._check_range(offset, size, align)
-        if self.state is not None and np.count_nonzero(self.state[offset : offset + size] != WRITTEN):
+        if self.state is not None and np.count_nonzero(
+            self.state[offset : offset + size] != WRITTEN
+        ):
             raise self._bad_state(np.array([offset]), size, reading=True)
         found: Array = self.data[offset : offset + size]
         return found
@@ -311,7 +313,7 @@ class GlobalMemory:
                     f"{name} partly overlaps {bank.name}; register their union instead"
                 )
         self._keep.append(owner)
-        raw = (ctypes.c_uint8 * (high - low)).from_address(low) if high > low else b""
+        raw: Any = (ctypes.c_uint8 * (high - low)).from_address(low) if high > low else b""
         base = align_up(self._next, 256) + low % 256
         bank = self._place(name, np.frombuffer(raw, np.uint8), base, writable)
         self._hosts.append((low, high, bank))

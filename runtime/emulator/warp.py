@@ -13,7 +13,7 @@ import numpy as np
 from .emit import Emitter
 from .functions import lane_bits, lanes_of
 from .isa import always, opcode
-from .program import Imm, Op, Two, Value
+from .operands import Imm, Op, Two, Value
 from .report import hazard
 from .state import Path
 from .values import Array

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from .analysis import EXIT, Block, ids_of
 from .isa import definitions, row, uses
-from .program import Mem, Negated, Op, Program, Reg, Two, Value, Vec
+from .operands import Mem, Negated, Op, Program, Reg, Two, Value, Vec
 
 
 def split_webs(program: Program, blocks: list[Block]) -> None:
