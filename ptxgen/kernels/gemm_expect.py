@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from ptxgen.configs.gemm import WGMMA_M, Gemm
 from ptxgen.toolchain.verify import (
-    ALWAYS,
-    NO_WARP_MMA,
+    ALWAYS_WGMMA,
+    BARRIER_BEFORE_TMA_STORE,
+    FENCE_BEFORE_TMA_STORE,
+    WAIT_BEFORE_RELEASE,
     Count,
+    Elected,
     Expectation,
     GroupSize,
     Promise,
@@ -18,8 +21,16 @@ from ptxgen.toolchain.verify import (
 def expectation(g: Gemm, entry: str) -> Expectation:
     """Promises about tensor cores, TMA, barriers, registers and the stores of D."""
     return Expectation(
-        entry=entry, promises=(*_math(g), *_copies(g), *_roles(g), *ALWAYS, NO_WARP_MMA)
+        entry=entry, promises=(*_math(g), *_copies(g), *_roles(g), *_ORDER, *ALWAYS_WGMMA)
     )
+
+
+_ORDER: tuple[Promise, ...] = (
+    Elected(),
+    WAIT_BEFORE_RELEASE,
+    FENCE_BEFORE_TMA_STORE,
+    BARRIER_BEFORE_TMA_STORE,
+)
 
 
 def _math(g: Gemm) -> tuple[Promise, ...]:
@@ -64,10 +75,6 @@ def _copies(g: Gemm) -> tuple[Promise, ...]:
         Count(pattern="UTMASTG.2D", exactly=stores, why="D leaves by TMA, one box a store"),
         Count(
             pattern="UTMACMDFLUSH", exactly=g.slabs_per_tile, why="one bulk group a slab of D"
-        ),
-        Count(
-            pattern="FENCE.VIEW.ASYNC", at_least=g.slabs_per_tile,
-            why="a slab is fenced before TMA reads it",
         ),
         *_slab_writes(g),
     )  # fmt: skip
