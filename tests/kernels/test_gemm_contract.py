@@ -96,11 +96,9 @@ def test_title_and_roles(contract: Contract) -> None:
     producer, first, last = contract.numbers(r"warps 0-(\d+) +producer[^$]*?warps (\d+)-(\d+)")
     assert first == producer + 1
     assert (last + 1) * 32 == block[0]
-    groups, rows = contract.numbers(r"each of (\d+) warpgroups multiplies (\d+) rows")
+    groups, rows = contract.consumers
     assert groups == (last - producer) // 4
-    tile_m, tile_n, _, _ = contract.numbers(
-        r"Tile +(\d+) x (\d+) of D a CTA, (\d+) of K.*?(\d+) st"
-    )
+    tile_m, tile_n, _, _ = contract.tile
     assert groups * rows == tile_m
     (n,) = contract.numbers(r"rows by (\d+)\n")
     assert n == tile_n
@@ -127,11 +125,9 @@ def test_main_loop(contract: Contract) -> None:
     mmas = list(contract.instructions("wgmma.mma_async"))
     assert len(mmas) == count
     assert {m.qualifiers[3] for m in mmas} == {f"m64n{n}k16"}
-    _, tile_n, tile_k, _ = contract.numbers(
-        r"Tile +(\d+) x (\d+) of D a CTA, (\d+) of K.*?(\d+) st"
-    )
+    _, tile_n, tile_k, _ = contract.tile
     assert n == tile_n
-    groups, rows = contract.numbers(r"each of (\d+) warpgroups multiplies (\d+) rows")
+    _, rows = contract.consumers
     assert count == rows // 64 * tile_k // 16
     assert len(list(contract.instructions("wgmma.commit_group"))) == 1
     assert contract.immediates("wgmma.wait_group", 0) == Counter([wait, 0] if wait else [0])
