@@ -259,6 +259,8 @@ def bank_of(p: Path, space: str, address: int, line: int) -> tuple[Bank, int]:
     if space == "local":
         raise AssertionError("local memory differs between lanes")
     bank = p.C.memory.find(address)
+    if bank is None and space_of(address) == "const":  # constants lie in global memory too
+        return p.C.consts, address - WINDOWS["const"]
     if bank is None:
         raise hazard(
             "out-of-bounds",
