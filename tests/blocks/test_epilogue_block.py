@@ -52,7 +52,8 @@ CASES = [
     # box widths 8, 16, 32, 64 of 16-bit D: swizzle none, 32, 64, 128; 8, 16, 32 of f32
     *(pytest.param(one_consumer(n, out), id=f"{out}-{n}")
       for out in ("bf16", "f16", "f32") for n in (8, 16, 32, 64, 24, 96, 256)),
-    *(pytest.param(one_consumer(64, out, rows=128), id=f"{out}-two row blocks") for out in ("bf16", "f32")),
+    pytest.param(one_consumer(64, "bf16", rows=128), id="bf16-two row blocks"),
+    pytest.param(one_consumer(64, "f32", rows=128), id="f32-two row blocks"),
     # one slab a tile; as many slabs as a tile has; a ring of three
     pytest.param(one_consumer(128, "bf16", store_n=128), id="one slab"),
     pytest.param(one_consumer(256, "bf16", store_slabs=4), id="four slabs"),
@@ -62,7 +63,7 @@ CASES = [
 
 @pytest.mark.parametrize("g", CASES)
 def test_every_element_arrives_once(g: Gemm, runner: Runner, rng: np.random.Generator) -> None:
-    """Three tiles down, two across, D smaller than the tiles: the ring of slabs wraps, TMA clips."""
+    """Three tiles down, two across, D a little smaller: the ring of slabs wraps, TMA clips."""
     tiles, grid = 3, 2
     m, n = tiles * g.rows, grid * g.tile_n
     kernel = epilogue(g, grid)

@@ -54,7 +54,7 @@ def test_in_any_order_of_warps(
 
 
 def test_a_producer_that_starts_with_the_wrong_parity_waits_for_ever(runner: Runner) -> None:
-    """Why a waiter on `empty` begins with parity 1: with 0 it waits for a release that never was."""
+    """Why a waiter on `empty` begins with parity 1: 0 waits for a release that never was."""
     if "cuda" in runner.backends:
         pytest.skip("a deadlock is for the emulator")
     kernel = block_kernel("ring", PARAMS, block=64, grid=1, smem_bytes=40, stages=2, cluster=1)

@@ -17,7 +17,10 @@ UNTOUCHED = int.from_bytes(bytes([POISON] * 4), "little")
 PARAMS = (
     PointerParam(name="visits", arg="visits", dtype="u32", access="read_write"),
     PointerParam(name="order", arg="order", dtype="u32", access="write"),
-    *(ScalarParam(name=name, ptx_type="u32") for name in ("m_tiles", "n_tiles", "raster_group", "width")),
+    *(
+        ScalarParam(name=name, ptx_type="u32")
+        for name in ("m_tiles", "n_tiles", "raster_group", "width")
+    ),
 )  # fmt: skip
 
 
