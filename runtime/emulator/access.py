@@ -118,10 +118,15 @@ def _stored_row(e: Emitter, value: Value, type_: str, width: int) -> str:
 
 @opcode("prefetch", "prefetchu", "applypriority", "discard", dests=0)
 def prefetch(e: Emitter, op: Op) -> None:
-    """Hints without effect, except that a tensor map must be there to be prefetched."""
+    """Hints without effect, except that a tensor map must be there to be prefetched.
+
+    What `discard` leaves behind is undefined, so the old data are as good as any.
+    """
     mem = op.operands[0]
     if op.has("tensormap") and isinstance(mem, Mem):
         address, one = e.address(mem, 64)
+        window = next((WINDOWS[q] for q in op.quals if q in ("param", "const")), 0)
+        address = f"({address} + {window})"
         if one:
             e.line(f"prefetch_tensor_map(p, {address}, {op.line})")
         else:
