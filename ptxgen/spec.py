@@ -4,7 +4,8 @@
     a shape           fixes the launch  ->  LaunchPlan
 
 Everything here is plain data: no driver, no arrays, no templates. Shapes, strides and boxes are in
-NumPy order (outermost axis first) everywhere in this project; only `layout.tensor_map` reverses them.
+NumPy order (outermost axis first) everywhere in this project; only `layout.tensor_map` reverses
+them.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ class KernelSpec(Shown):
     entry: str
     params: tuple[Param, ...]
     block: Dim3
-    cluster: Dim3 = Dim3()
+    cluster: Dim3 = Dim3()  # noqa: RUF009  # an immutable tuple
     smem_bytes: int = 0  # dynamic shared memory
     target: str = "sm_90a"
     ptx_version: tuple[int, int] = (8, 0)
