@@ -1,8 +1,8 @@
 """A CPU emulator of sm_90a PTX: the readable definition of what the instructions do.
 
-    backend ─▶ machine ─▶ kernel        text to basic blocks of Python (program, webs, analysis, emit)
+    backend ─▶ machine ─▶ kernel   PTX to blocks of Python (program, webs, analysis, emit)
                   │
-                  └─────▶ run           clusters, CTAs, warps and paths (state), until all have exited
+                  └─────▶ run      clusters, CTAs, warps and paths (state), until all have exited
 
 Instructions by subject: alu_int alu_bits alu_float convert, access atomics, control warp barriers
 cluster register_pool, mbarrier bulk tma, wgmma matrix. Each module adds its opcodes to the table in
