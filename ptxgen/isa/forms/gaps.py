@@ -46,7 +46,5 @@ REFUSED: Mapping[str, str] = {
     "cp.reduce.async.bulk.store:*": "bulk reductions without a tensor map",
     "tensormap.*": _MAP,
     "fence.proxy.tensormap.*": _MAP,
-    "st.async:*": "st.async is not executed",
-    "red.async:*": "red.async is not executed",
     "prefetch.param.tensormap": "only the generic form of a tensor map's prefetch",
 }
