@@ -14,7 +14,7 @@ from ptxgen.configs.base import Rule, spell
 from ptxgen.errors import Violation
 from ptxgen.isa import arch
 from ptxgen.isa.dtypes import DTYPES
-from ptxgen.models.registers import WGMMA_OVERHEAD_REGISTERS
+from ptxgen.models.registers import WGMMA_OVERHEAD_REGISTERS, accumulator_registers
 
 if TYPE_CHECKING:
     from ptxgen.configs.gemm import Gemm
@@ -135,22 +135,38 @@ def _b_share(g: Gemm) -> Iterator[Violation]:
         )  # fmt: skip
 
 
-def _registers(g: Gemm) -> Iterator[Violation]:
+def _accumulators(g: Gemm) -> Iterator[Violation]:
     for violation in g.registers.violations():
         yield replace(violation, fix=_fewer_accumulators(g))
 
 
+def _one_wgmma(g: Gemm) -> Iterator[Violation]:
+    needed, entry = _wgmma_registers(g), g.registers.entry
+    if needed > entry:
+        yield Violation(
+            field="tile_n", got=str(g.tile_n),
+            rule=f"one wgmma needs {needed} registers, {g.threads} threads start with {entry}",
+            why="ptxas holds a single instruction to the registers at entry (C7602), whatever "
+            "setmaxnreg adds",
+            fix=_fewer_accumulators(g),
+        )  # fmt: skip
+
+
+def _wgmma_registers(g: Gemm) -> int:
+    return accumulator_registers(64, g.tile_n) + WGMMA_OVERHEAD_REGISTERS
+
+
 def _fewer_accumulators(g: Gemm) -> str:
-    """Consumers or tile_n with which the accumulators of this tile fit."""
+    """Consumers, or the widest tile, with which the accumulators fit."""
+
+    def fits(other: Gemm) -> bool:
+        return not other.registers.violations() and _wgmma_registers(other) <= other.registers.entry
+
     shares = [n for n in CONSUMERS if g.tile_m % (64 * n) == 0]
-    choices = [
-        f"consumers={n}" for n in shares if _with(g, consumers=n).registers.violations() == ()
-    ]
-    room = g.registers.roles[1].registers - WGMMA_OVERHEAD_REGISTERS
-    step = ATOM_ROWS * g.cluster_m
-    tile_n = room * arch.WARPGROUP_THREADS // g.rows // step * step
-    if tile_n:
-        choices.append(f"tile_n<={tile_n}")
+    choices = [f"consumers={n}" for n in shares if fits(_with(g, consumers=n))]
+    widest = next((tile_n for tile_n in _narrower(g) if fits(_with_n(g, tile_n))), 0)
+    if widest:
+        choices.append(f"tile_n<={widest}")
     return "use " + ", or ".join(choices)
 
 
@@ -213,13 +229,24 @@ def _smem(g: Gemm) -> Iterator[Violation]:
 def _smaller(g: Gemm, stages: int) -> str:
     """What would fit: fewer stages, or the widest tile at the stages asked for."""
     choices = [f"stages<={g.most_stages}"] if g.most_stages >= g.least_stages else []
-    step = ATOM_ROWS * g.cluster_m
-    for tile_n in range((g.tile_n - 1) // step * step, 0, -step):
-        narrower = _with(g, tile=(g.tile_m, tile_n, g.tile_k), store_n=0, store_slabs=0)
-        if narrower.smem_with(stages).fits():
-            choices.append(f"tile_n<={tile_n}")
-            break
+    widest = next((n for n in _narrower(g) if _with_n(g, n).smem_with(stages).fits()), 0)
+    if widest:
+        choices.append(f"tile_n<={widest}")
     return "use " + ", or ".join(choices or ["a smaller tile_m or tile_k"])
+
+
+# ---------------------------------------------------------------------------- other configs
+
+
+def _narrower(g: Gemm) -> range:
+    """Every legal tile_n below this one, widest first."""
+    step = ATOM_ROWS * g.cluster_m
+    return range((g.tile_n - 1) // step * step, 0, -step)
+
+
+def _with_n(g: Gemm, tile_n: int) -> Gemm:
+    """Another width; slabs were chosen for this one, so they are derived anew."""
+    return _with(g, tile=(g.tile_m, tile_n, g.tile_k), store_n=0, store_slabs=0)
 
 
 def _with(g: Gemm, **fields: object) -> Gemm:
@@ -258,8 +285,12 @@ RULES: tuple[Rule[Gemm], ...] = (
         check=_b_share, needs=("tile_n", "cluster"),
     ),
     Rule(
-        name="registers", text="accumulators fit in a consumer's registers",
-        check=_registers, needs=("tile_n", "cluster", "share of rows"),
+        name="accumulators", text="accumulators fit in a consumer's registers",
+        check=_accumulators, needs=("tile_n", "cluster", "share of rows"),
+    ),
+    Rule(
+        name="one wgmma", text="the accumulators of one wgmma fit in the registers at entry",
+        check=_one_wgmma, needs=("tile_n", "cluster", "share of rows"),
     ),
     Rule(
         name="store_n", text="slabs of D are whole store boxes",

@@ -113,6 +113,10 @@ LIMITS = {
         {"tile": (384, 136, 64), "cluster": (1, 2), "stages": 2},
         "consumer_registers", ["136 accumulators", "tile_n<=128"],
     ),
+    "registers of one wgmma": (  # 512 threads start with 128: 100 + 26 <= 128 < 104 + 26
+        {"tile": (192, 200, 64), "stages": 2}, {"tile": (192, 208, 64), "stages": 2},
+        "tile_n", ["one wgmma needs 130 registers", "512 threads start with 128", "tile_n<=200"],
+    ),
     "registers that more consumers cure": (
         {"tile": (128, 208, 64), "consumers": 1, "stages": 3},
         {"tile": (128, 216, 64), "consumers": 1, "stages": 3},
