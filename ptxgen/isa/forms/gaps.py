@@ -28,10 +28,10 @@ REFUSED: Mapping[str, str] = {
     "prmt:[fber]*": "prmt has its default mode only",
     "mov.*pack:b32.4": "parts of 8 bits",
     "mov.b128": _B128,
+    "mov.reserved_smem:[c01]*": "what these registers hold is not documented",
     "ld.b128": _B128,
     "st.b128": _B128,
     "atom.b128:*": _B128,
-    "barrier.arrive:*64": "an unaligned barrier under a guard that differs between lanes",
     "*.float:r[zmp].f64": _F64_ROUNDING,
     "*:xorsign*": _XORSIGN,
     "*.xorsign*": _XORSIGN,
@@ -46,5 +46,4 @@ REFUSED: Mapping[str, str] = {
     "cp.reduce.async.bulk.store:*": "bulk reductions without a tensor map",
     "tensormap.*": _MAP,
     "fence.proxy.tensormap.*": _MAP,
-    "prefetch.param.tensormap": "only the generic form of a tensor map's prefetch",
 }
