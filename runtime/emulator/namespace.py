@@ -134,7 +134,9 @@ NAMESPACE: dict[str, Any] = {
     },
     **{
         name: getattr(bulk, name)
-        for name in ("bulk_load", "bulk_store", "bulk_commit", "bulk_wait", "cp_async")
+        for name in (
+            "bulk_load", "bulk_store", "bulk_commit", "bulk_wait", "cp_async", "async_arrive",
+        )
     },
     **{
         name: getattr(wgmma, name)

@@ -40,10 +40,6 @@ REFUSED: Mapping[str, str] = {
     "cvt.pack8:*": ".pack is not executed",
     "createpolicy.range:*": "a hint that the emulator has no cache for",
     "mbarrier.*.noComplete:*": ".noComplete is not executed",
-    "cp.async.mbarrier.arrive:*": "arrivals of cp.async are not executed",
-    "cp.async.ignore:*": "the ignore-src predicate is not executed",
-    "cp.reduce.async.bulk.peer:*": "bulk reductions without a tensor map",
-    "cp.reduce.async.bulk.store:*": "bulk reductions without a tensor map",
     "tensormap.*": _MAP,
     "fence.proxy.tensormap.*": _MAP,
 }
