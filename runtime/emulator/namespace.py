@@ -124,7 +124,8 @@ NAMESPACE: dict[str, Any] = {
     **{
         name: getattr(mbarrier, name)
         for name in (
-            "mbarrier_init", "mbarrier_inval", "mbarrier_arrive", "mbarrier_tx", "mbarrier_wait",
+            "mbarrier_init", "mbarrier_inval", "mbarrier_arrive", "mbarrier_no_complete", "mbarrier_tx",
+            "mbarrier_wait",
         )
     },
     "check_rank": mbarrier_forms.check_rank,

@@ -39,7 +39,6 @@ REFUSED: Mapping[str, str] = {
     "cvt.pack:*": ".pack is not executed",
     "cvt.pack8:*": ".pack is not executed",
     "createpolicy.range:*": "a hint that the emulator has no cache for",
-    "mbarrier.*.noComplete:*": ".noComplete is not executed",
     "tensormap.*": _MAP,
     "fence.proxy.tensormap.*": _MAP,
 }
