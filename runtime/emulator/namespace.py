@@ -17,6 +17,7 @@ from . import (
     control,
     convert,
     functions,
+    functions_bits,
     functions_float,
     matrix,
     mbarrier,
@@ -86,6 +87,10 @@ NAMESPACE: dict[str, Any] = {
         )
     },
     **{
+        name: getattr(functions_bits, name)
+        for name in ("bmsk_rows", "szext_rows", "fns_rows", "permute_selector")
+    },
+    **{
         name: getattr(functions_float, name)
         for name in (
             "ftz", "relu", "saturate", "min_float", "max_float", "add_odd", "sub_odd", "div_odd",
@@ -124,8 +129,8 @@ NAMESPACE: dict[str, Any] = {
     **{
         name: getattr(mbarrier, name)
         for name in (
-            "mbarrier_init", "mbarrier_inval", "mbarrier_arrive", "mbarrier_no_complete", "mbarrier_tx",
-            "mbarrier_wait",
+            "mbarrier_init", "mbarrier_inval", "mbarrier_arrive", "mbarrier_no_complete",
+            "mbarrier_tx", "mbarrier_wait",
         )
     },
     "check_rank": mbarrier_forms.check_rank,
