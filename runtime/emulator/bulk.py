@@ -20,9 +20,7 @@ from .values import Array, type_bits
 
 REDUCTIONS = frozenset({"add", "min", "max", "inc", "dec", "and", "or", "xor"})
 COMPLETE = "mbarrier::complete_tx::bytes"
-REDUCED_TYPES = frozenset(
-    {"u32", "s32", "u64", "s64", "b32", "b64", "f16", "bf16", "f32", "f64"}
-)
+REDUCED_TYPES = frozenset({"u32", "s32", "u64", "s64", "b32", "b64", "f16", "bf16", "f32", "f64"})
 KNOWN = frozenset(
     {
         "async", "bulk", "tensor", "1d", "2d", "3d", "4d", "5d", "shared::cluster", "shared::cta",
