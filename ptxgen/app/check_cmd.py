@@ -33,6 +33,7 @@ from ptxgen.errors import (
 )
 from ptxgen.foreign import ForeignKernel, load_ptx
 from ptxgen.isa.dtypes import from_numpy
+from ptxgen.view.base import count
 
 UNSUPPORTED = 2
 SHOWN_VALUES = 6
@@ -237,8 +238,8 @@ def view(found: Check) -> Group:
     if not good:
         parts = [Lines(explain(f, found.kernel.ptx, found.names)) for f in found.findings]
         return Group(Text(head, style=style), *parts)
-    rows = [f"  {found.instructions:,} warp instructions in {found.ctas:,} CTAs"]
-    rows += [f"  {count:,} {name}" for name, count in sorted(found.events.items())]
+    rows = [f"  {count(found.instructions, 'warp instruction')} in {count(found.ctas, 'CTA')}"]
+    rows += [f"  {number:,} {name}" for name, number in sorted(found.events.items())]
     width = max(map(len, found.arrays), default=0)
     rows += [f"  {name:{width}}  {text}" for name, text in found.arrays.items()]
     return Group(Text(head, style=style), Lines("\n".join(rows)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+import readme
 from typer.testing import CliRunner, Result
 
 from ptxgen.app.check_args import Argument, parse_arguments
@@ -136,6 +139,15 @@ def test_a_kernel_of_the_catalogue_is_told_from_a_file(run: Run) -> None:
     result = run("check", "gemm")
     assert result.exit_code == 1
     assert "ptxgen run" in result.stderr
+
+
+def test_the_example_of_the_readme_prints_what_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(FOREIGN.parents[1])
+    ((code, shown),) = [pair for pair in readme.python_with_output() if "load_ptx" in pair[0]]
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec("import numpy as np, ptxgen, runtime\nfrom pathlib import Path\n" + code, {})
+    assert printed.getvalue() == shown
 
 
 def test_contents_are_those_asked_for(tmp_path: Path) -> None:
