@@ -1,7 +1,8 @@
 """Every rule of the hardware that the GEMM kernel touches, as one table.
 
 A rule yields the numbers that break it and the nearest legal choice. It may rely on the rules that
-its row in `RULES` names, and on nothing else.
+its row in `RULES` names, and on nothing else. Rules on the types of the problem stand in
+`gemm_type_rules`.
 """
 
 from __future__ import annotations
@@ -11,37 +12,26 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ptxgen.configs.base import Rule, spell
+from ptxgen.configs.gemm import SPAN, SWITCH
+from ptxgen.configs.gemm_type_rules import TYPE_RULES
 from ptxgen.errors import Violation
 from ptxgen.isa import arch
-from ptxgen.isa.dtypes import DTYPES
 from ptxgen.models.registers import WGMMA_OVERHEAD_REGISTERS
 
 if TYPE_CHECKING:
-    from ptxgen.configs.gemm import Gemm
+    from ptxgen.configs.gemm_shape import Gemm
 
 Check = Callable[["Gemm"], Iterator[Violation]]
 
-INPUTS = ("bf16", "f16")
-OUTPUTS = ("same", "bf16", "f16", "f32")
-CLUSTERS = ((1, 1), (2, 1), (1, 2))
+CLUSTERS = ((1, 1), (2, 1), (1, 2), (2, 2))
+SPLITS = (1, 2, 4, 8)
 CONSUMERS = (1, 2, 3)
-ATOM_ROWS = 8  # of a swizzle atom: boxes of shared loads must not cut one
+ATOM_ROWS = 8  # of a K-major swizzle atom: boxes of shared loads must not cut one
+ROW_ELEMENTS = 16  # the narrowest MN-major row that has a swizzle: 32 bytes of a 16-bit type
+STORE_ROW_BYTES = 16  # the least inner extent of a TMA box
 
 
 # ---------------------------------------------------------------------------- single fields
-
-
-def _type(name: str, legal: tuple[str, ...]) -> Check:
-    def check(g: Gemm) -> Iterator[Violation]:
-        value = getattr(g.problem, name)
-        if value not in legal:
-            known = "" if value in DTYPES else " (unknown type)"
-            yield Violation(
-                field=name, got=f"{value}{known}", rule=f"must be one of {', '.join(legal)}",
-                why="this kernel multiplies 16-bit floats with f32 accumulation",
-            )  # fmt: skip
-
-    return check
 
 
 def _extent(index: int, low: int, high: int, step: int, why: str) -> Check:
@@ -63,13 +53,55 @@ def _nearest(value: int, low: int, high: int, step: int) -> int:
     return min(max(-(-value // step) * step, low), high)
 
 
+def _tile_k(g: Gemm) -> Iterator[Violation]:
+    row = g.row_k
+    if g.tile_k % row or not row <= g.tile_k <= 4 * row:
+        yield Violation(
+            field="tile_k", got=str(g.tile_k), rule=f"must be {row}..{4 * row} in steps of {row}",
+            why=f"a stage holds whole {SPAN}-byte swizzle rows of {row} elements",
+            fix=f"use tile_k={_nearest(g.tile_k, row, 4 * row, row)}",
+        )  # fmt: skip
+
+
+def _tile_n_of_integers(g: Gemm) -> Iterator[Violation]:
+    if not g.problem.a.legal_n(g.tile_n):
+        yield Violation(
+            field="tile_n", got=str(g.tile_n),
+            rule=f"must be 8, 16, 24 or a multiple of 16 for {g.problem.dtype}",
+            why="wgmma on 8-bit integers has no other N",
+            fix=f"use tile_n={_nearest(g.tile_n, 16, 256, 16)}",
+        )  # fmt: skip
+
+
 def _cluster(g: Gemm) -> Iterator[Violation]:
     if g.config.cluster not in CLUSTERS:
         yield Violation(
-            field="cluster", got=spell(g.config.cluster), rule="must be 1x1, 2x1 or 1x2",
-            why="the two CTAs of a cluster share the loads of one operand",
-            fix="use cluster=2x1, cluster=1x2 or cluster=1x1",
+            field="cluster", got=spell(g.config.cluster), rule="must be 1x1, 2x1, 1x2 or 2x2",
+            why="CTAs of a cluster share the loads of an operand in pairs",
+            fix="use cluster=2x2, cluster=2x1, cluster=1x2 or cluster=1x1",
         )  # fmt: skip
+
+
+def _split_k(g: Gemm) -> Iterator[Violation]:
+    if g.config.split_k not in SPLITS:
+        nearest = min(SPLITS, key=lambda n: abs(n - g.config.split_k))
+        yield Violation(
+            field="split_k", got=str(g.config.split_k), rule="must be 1, 2, 4 or 8",
+            why=f"the CTAs that share K are one cluster, of at most {arch.CLUSTER_PORTABLE}, and "
+            "each stores an equal part of the columns",
+            fix=f"use split_k={nearest}",
+        )  # fmt: skip
+
+
+def _switch(name: str, why: str) -> Check:
+    def check(g: Gemm) -> Iterator[Violation]:
+        value = getattr(g.config, name)
+        if value not in SWITCH:
+            yield Violation(
+                field=name, got=str(value), rule="must be 0 or 1", why=why, fix=f"use {name}=1"
+            )
+
+    return check
 
 
 def _consumers(g: Gemm) -> Iterator[Violation]:
@@ -79,16 +111,6 @@ def _consumers(g: Gemm) -> Iterator[Violation]:
             why="with the producer, three make 512 threads of 128 registers; a fourth would leave "
             "no room for accumulators",
             fix=f"use consumers={_nearest(g.config.consumers, 1, 3, 1)}, or 0 to derive it",
-        )  # fmt: skip
-
-
-def _wait_depth(g: Gemm) -> Iterator[Violation]:
-    if g.config.wait_depth not in (0, 1):
-        yield Violation(
-            field="wait_depth", got=str(g.config.wait_depth), rule="must be 0 or 1",
-            why="wgmma groups on the same accumulators finish in order, so a third has nothing to "
-            "overlap with",
-            fix="use wait_depth=1",
         )  # fmt: skip
 
 
@@ -114,25 +136,110 @@ def _share_of_rows(g: Gemm) -> Iterator[Violation]:
 
 
 def _a_box(g: Gemm) -> Iterator[Violation]:
-    rows = g.a_box[0]
+    rows = max(g.a.box)
     if rows > arch.TENSOR_MAP_BOX_MAX:  # cluster 1x2 halves it, and tile_m ends at 384
         yield Violation(
             field="tile_m", got=str(g.tile_m),
             rule=f"needs a TMA box of {rows} rows, the limit is {arch.TENSOR_MAP_BOX_MAX}",
-            why="one box carries all the rows of A that this CTA loads",
+            why="one K-major box carries all the rows that this CTA loads",
             fix=f"use tile_m<={arch.TENSOR_MAP_BOX_MAX}, or cluster=1x2",
         )  # fmt: skip
 
 
 def _b_share(g: Gemm) -> Iterator[Violation]:
-    step = ATOM_ROWS * g.cluster_m
+    step = _share_step(g)
     if g.tile_n % step:
+        others = ", or cluster=1x2" if g.cluster_m > 1 and g.tile_n % (step // 2) == 0 else ""
+        what = "8-row atoms" if g.b.major == "k" else "rows of at least 32 bytes"
         yield Violation(
             field="tile_n", got=str(g.tile_n),
-            rule=f"must be a multiple of {step} in cluster {spell(g.config.cluster)}",
-            why=f"each of {g.cluster_m} CTAs loads an equal share of B in whole 8-row atoms",
-            fix=f"use tile_n={_nearest(g.tile_n, step, 256, step)}, or cluster=1x2",
+            rule=f"must be a multiple of {step} in cluster {spell(g.config.cluster)} with "
+            f"{g.b.arg}_major={g.b.major}",
+            why=f"each of {g.cluster_m} CTAs loads an equal share of the columns in whole {what}",
+            fix=f"use tile_n={_nearest(g.tile_n, step, 256, step)}{others}",
         )  # fmt: skip
+
+
+def _share_step(g: Gemm) -> int:
+    """Columns that can only be loaded together."""
+    return g.cluster_m * (ATOM_ROWS if g.b.major == "k" else ROW_ELEMENTS)
+
+
+def _column_step(g: Gemm) -> int:
+    """A step of tile_n that keeps every rule on columns: all are powers of two, so the largest."""
+    unit = 1 if g.swapped else STORE_ROW_BYTES // g.problem.output.bytes
+    integers = 1 if g.problem.a.legal_n(40) else 16
+    return max(_share_step(g), g.split_k * max(ATOM_ROWS, unit), integers)
+
+
+# ---------------------------------------------------------------------------- split K, swapped
+
+
+def _split_cluster(g: Gemm) -> Iterator[Violation]:
+    if g.split_k > 1 and g.config.cluster != (1, 1):
+        yield Violation(
+            field="split_k", got=str(g.split_k),
+            rule=f"must be 1 with cluster={spell(g.config.cluster)}",
+            why="the CTAs of a cluster share either loads or K", fix="use split_k=1 or cluster=1x1",
+        )  # fmt: skip
+
+
+def _split_rows(g: Gemm) -> Iterator[Violation]:
+    if g.split_k > 1 and g.rows != 64:
+        cures = [f"consumers={n}" for n in CONSUMERS if g.tile_m == 64 * n] + ["split_k=1"]
+        yield Violation(
+            field="split_k", got=str(g.split_k),
+            rule=f"must be 1 with {g.rows} rows a consumer, or have 64 of them",
+            why="a CTA adds up one contiguous share of the accumulators, which are some columns of "
+            "64 rows",
+            fix=f"use {' or '.join(cures)}",
+        )  # fmt: skip
+
+
+def _split_columns(g: Gemm) -> Iterator[Violation]:
+    step = ATOM_ROWS * g.split_k
+    if g.split_k > 1 and g.tile_n % step:
+        yield Violation(
+            field="tile_n", got=str(g.tile_n),
+            rule=f"must be a multiple of {step} with split_k={g.split_k}",
+            why=f"each of {g.split_k} CTAs adds up and stores an equal part in whole 8 columns",
+            fix=f"use tile_n={_nearest(g.tile_n, step, 256, step)}, or split_k=1",
+        )  # fmt: skip
+
+
+def _split_sums(g: Gemm) -> Iterator[Violation]:
+    if g.split_k > 1 and g.accumulator_bits != 32:
+        yield Violation(
+            field="split_k", got=str(g.split_k),
+            rule=f"must be 1 with acc_dtype={g.problem.accumulator}",
+            why="partial sums are added up in 32 bits: packed f16 pairs would round once more",
+            fix="use split_k=1, or acc_dtype=f32",
+        )  # fmt: skip
+
+
+def _swapped_store(g: Gemm) -> Iterator[Violation]:
+    if g.swapped and g.problem.output.bytes == 1:
+        yield Violation(
+            field="swap_ab", got="1", rule=f"must be 0 for {g.problem.output.name} D",
+            why="stmatrix transposes 16-bit elements; 8-bit ones would be stored byte by byte",
+            fix="use swap_ab=0, or out_dtype=f16",
+        )  # fmt: skip
+
+
+def _store_row(g: Gemm) -> Iterator[Violation]:
+    size = g.problem.output.bytes
+    if not g.swapped and g.store_unit * size < STORE_ROW_BYTES:
+        step = STORE_ROW_BYTES // size * g.split_k
+        yield Violation(
+            field="tile_n", got=str(g.tile_n),
+            rule=f"must be a multiple of {step} for {g.problem.output.name} D",
+            why=f"a TMA store row of {g.store_unit} columns would have {g.store_unit * size} B, the "
+            f"least is {STORE_ROW_BYTES} B",
+            fix=f"use tile_n={_nearest(g.tile_n, step, 256, step)}",
+        )  # fmt: skip
+
+
+# ---------------------------------------------------------------------------- registers
 
 
 def _registers(g: Gemm) -> Iterator[Violation]:
@@ -147,8 +254,9 @@ def _fewer_accumulators(g: Gemm) -> str:
         f"consumers={n}" for n in shares if _with(g, consumers=n).registers.violations() == ()
     ]
     room = g.registers.roles[1].registers - WGMMA_OVERHEAD_REGISTERS
-    step = ATOM_ROWS * g.cluster_m
-    tile_n = room * arch.WARPGROUP_THREADS // g.rows // step * step
+    step = _column_step(g)
+    columns = room * arch.WARPGROUP_THREADS * 32 // g.accumulator_bits // g.rows
+    tile_n = min(columns, g.tile_n) // step * step
     if tile_n:
         choices.append(f"tile_n<={tile_n}")
     return "use " + ", or ".join(choices)
@@ -160,9 +268,10 @@ def _fewer_accumulators(g: Gemm) -> str:
 def _store_n(g: Gemm) -> Iterator[Violation]:
     legal = g.legal_store_n()
     if g.config.store_n and g.config.store_n not in legal:
+        each = f"tile_n={g.tile_n}" + (f" / split_k={g.split_k}" if g.split_k > 1 else "")
         yield Violation(
             field="store_n", got=str(g.config.store_n),
-            rule=f"must divide tile_n={g.tile_n} into whole store boxes of {g.store_box_n} columns",
+            rule=f"must divide {each} into whole units of {g.store_unit} columns",
             why="a slab is stored by whole TMA boxes, and a tile by whole slabs",
             fix=f"use one of {_listed('store_n', legal)}, or 0 to derive it",
         )  # fmt: skip
@@ -213,7 +322,7 @@ def _smem(g: Gemm) -> Iterator[Violation]:
 def _smaller(g: Gemm, stages: int) -> str:
     """What would fit: fewer stages, or the widest tile at the stages asked for."""
     choices = [f"stages<={g.most_stages}"] if g.most_stages >= g.least_stages else []
-    step = ATOM_ROWS * g.cluster_m
+    step = _column_step(g)
     for tile_n in range((g.tile_n - 1) // step * step, 0, -step):
         narrower = _with(g, tile=(g.tile_m, tile_n, g.tile_k), store_n=0, store_slabs=0)
         if narrower.smem_with(stages).fits():
@@ -227,8 +336,7 @@ def _with(g: Gemm, **fields: object) -> Gemm:
 
 
 RULES: tuple[Rule[Gemm], ...] = (
-    Rule(name="dtype", text="A and B are bf16 or f16", check=_type("dtype", INPUTS)),
-    Rule(name="out_dtype", text="D is bf16, f16 or f32", check=_type("out_dtype", OUTPUTS)),
+    *TYPE_RULES,
     Rule(
         name="tile_m", text="tile M is 64..384 in steps of 64",
         check=_extent(0, 64, 384, 64, "a wgmma computes 64 rows"),
@@ -238,12 +346,24 @@ RULES: tuple[Rule[Gemm], ...] = (
         check=_extent(1, 8, 256, 8, "wgmma N is 8..256 in steps of 8"),
     ),
     Rule(
-        name="tile_k", text="tile K is 64..256 in steps of 64",
-        check=_extent(2, 64, 256, 64, "a stage holds whole 128-byte swizzle rows of 64 elements"),
+        name="tile_n of int8", text="tile N of int8 is 8, 16, 24 or a multiple of 16",
+        check=_tile_n_of_integers, needs=("dtype", "tile_n"),
     ),
-    Rule(name="cluster", text="clusters are 1x1, 2x1 or 1x2", check=_cluster),
+    Rule(
+        name="tile_k", text="tile K is 1 to 4 rows of 128 bytes", check=_tile_k, needs=("dtype",),
+    ),
+    Rule(name="cluster", text="clusters are 1x1, 2x1, 1x2 or 2x2", check=_cluster),
+    Rule(name="split_k", text="K is split among 1, 2, 4 or 8 CTAs", check=_split_k),
+    Rule(
+        name="swap_ab", text="operands are swapped or not",
+        check=_switch("swap_ab", "it says which operand gives the rows of a tile"),
+    ),
     Rule(name="consumers", text="1 to 3 consumer warpgroups", check=_consumers),
-    Rule(name="wait_depth", text="0 or 1 wgmma groups in flight", check=_wait_depth),
+    Rule(
+        name="wait_depth", text="0 or 1 wgmma groups in flight",
+        check=_switch("wait_depth", "wgmma groups on the same accumulators finish in order, so a "
+                      "third has nothing to overlap with"),
+    ),
     Rule(name="stages", text="at least one stage", check=_stages),
     Rule(
         name="share of rows", text="consumers share tile M in multiples of 64",
@@ -251,19 +371,44 @@ RULES: tuple[Rule[Gemm], ...] = (
     ),
     Rule(
         name="box of A", text="a TMA box has at most 256 rows",
-        check=_a_box, needs=("dtype", "tile_m", "cluster"),
+        check=_a_box, needs=("majors", "tile_m", "tile_k", "cluster", "swap_ab"),
     ),
     Rule(
-        name="share of B", text="CTAs that share B load whole swizzle atoms",
-        check=_b_share, needs=("tile_n", "cluster"),
+        name="share of B", text="CTAs that share columns load whole swizzle atoms",
+        check=_b_share, needs=("majors", "tile_n", "cluster", "swap_ab"),
+    ),
+    Rule(
+        name="split and cluster", text="a cluster shares loads or K",
+        check=_split_cluster, needs=("cluster", "split_k"),
+    ),
+    Rule(
+        name="split sums", text="K is split with 32-bit sums",
+        check=_split_sums, needs=("acc_dtype", "split_k"),
+    ),
+    Rule(
+        name="split rows", text="K is split with 64 rows a consumer",
+        check=_split_rows, needs=("split_k", "share of rows"),
+    ),
+    Rule(
+        name="split columns", text="CTAs that split K store equal parts in whole 8 columns",
+        check=_split_columns, needs=("split_k", "tile_n"),
+    ),
+    Rule(
+        name="swapped store", text="swapped tiles store 16- or 32-bit elements",
+        check=_swapped_store, needs=("out_dtype", "swap_ab"),
+    ),
+    Rule(
+        name="store row", text="a row of a store box has at least 16 bytes",
+        check=_store_row, needs=("out_dtype", "swap_ab", "split columns"),
     ),
     Rule(
         name="registers", text="accumulators fit in a consumer's registers",
-        check=_registers, needs=("tile_n", "cluster", "share of rows"),
+        check=_registers,
+        needs=("out_dtype", "majors", "tile_n", "cluster", "split_k", "swap_ab", "share of rows"),
     ),
     Rule(
         name="store_n", text="slabs of D are whole store boxes",
-        check=_store_n, needs=("dtype", "out_dtype", "tile_n"),
+        check=_store_n, needs=("store row", "swapped store"),
     ),
     Rule(
         name="store_slabs", text="the slab ring divides the slabs of a tile",
@@ -271,10 +416,10 @@ RULES: tuple[Rule[Gemm], ...] = (
     ),
     Rule(
         name="ring", text="the ring is deeper than the wait depth",
-        check=_ring, needs=("store_slabs", "tile_k", "wait_depth", "stages"),
+        check=_ring, needs=("store_slabs", "box of A", "share of B", "wait_depth", "stages"),
     ),
     Rule(
         name="shared memory", text="everything fits in 227 KB",
-        check=_smem, needs=("store_slabs", "tile_k", "cluster", "wait_depth", "stages"),
+        check=_smem, needs=("store_slabs", "box of A", "share of B", "wait_depth", "stages"),
     ),
 )  # fmt: skip
