@@ -1,4 +1,4 @@
-# Two commands matter: `make demo` and `make test`. Both make .venv first if need be.
+# Two commands matter: `make demo` and `make test`. Each makes .venv first, if need be.
 
 PY := .venv/bin/python
 JOBS ?= 2
@@ -6,28 +6,29 @@ JOBS ?= 2
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test lint golden clean
+.PHONY: help demo test lint golden dev clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
 
-venv:  ## .venv with this project and its development tools
+demo:  ## one kernel all the way, on a GPU if there is one, else on the emulator
 	@.ci/venv
-
-demo: venv  ## one kernel all the way, on a GPU if there is one, else on the emulator
 	@$(PY) -m ptxgen demo
 
-test: venv lint  ## all tests that this machine can run, and the linters
+test: lint  ## all tests that this machine can run, and the linters
 	@$(PY) -m pytest -q -n $(JOBS) --dist worksteal
 
-lint: venv  ## ruff and mypy
+lint: dev  ## ruff and mypy
 	@$(PY) -m ruff check --quiet .
 	@$(PY) -m ruff format --quiet --check .
 	@$(PY) -m mypy --no-error-summary
 
-golden: venv  ## rewrite the golden PTX and show what changed in it
+golden: dev  ## rewrite the golden PTX and show what changed in it
 	@$(PY) -m pytest -q -p no:xdist tests/golden --update-golden || true
 	@git --no-pager diff --stat -- tests/golden
+
+dev:  ## .venv with this project and its development tools
+	@.ci/venv dev
 
 clean:  ## remove what the targets above made, .venv included
 	@rm -rf .venv .venv.log .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info

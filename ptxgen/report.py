@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ptxgen.kernels.base import BarrierRow, Role
 from ptxgen.layout.smem_plan import SmemPlan
 from ptxgen.models.occupancy import Occupancy, occupancy
+from ptxgen.models.record import Record
 from ptxgen.models.registers import RegisterPool
 from ptxgen.spec import KernelSpec
 from ptxgen.toolchain.assemble import Cubin
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelReport:
-    """Config, shared memory, roles, register pool, barriers, ptxas's report, SASS mix."""
+    """Config, memory, roles, registers, barriers, models, ptxas's report, SASS mix."""
 
     reference: str
     problem: Mapping[str, object]
@@ -31,6 +32,7 @@ class KernelReport:
     registers: RegisterPool
     barriers: tuple[BarrierRow, ...]
     occupancy: Occupancy
+    models: tuple[tuple[str, Record], ...]
     cubin: Cubin
     sass_mix: Mapping[str, Mapping[str, int]]
 
@@ -51,6 +53,7 @@ class KernelReport:
                 registers=source.registers.entry,
                 smem_bytes=source.spec.smem_bytes,
             ),
+            models=source.models,
             cubin=kernel.assembly,
             sass_mix=mix(kernel.sass.function(source.spec.entry).code),
         )
@@ -64,9 +67,10 @@ class KernelReport:
             "spec": asdict(self.spec),
             "smem": {"total": self.smem.total, "regions": [asdict(r) for r in self.smem]},
             "roles": [asdict(role) for role in self.roles],
-            "registers": {**asdict(self.registers), "entry": self.registers.entry},
+            "registers": self.registers.to_dict(),
             "barriers": [asdict(row) for row in self.barriers],
-            "occupancy": asdict(self.occupancy),
+            "occupancy": self.occupancy.to_dict(),
+            "models": {title: record.to_dict() for title, record in self.models},
             "cubin": self.cubin.to_dict(),
             "sass_mix": {kind: dict(counts) for kind, counts in self.sass_mix.items()},
         }
@@ -89,6 +93,7 @@ class KernelReport:
             ("shared memory", str(self.smem)),
             ("barriers", _barrier_table(self.barriers)),
             ("occupancy", str(self.occupancy)),
+            *((title, str(record)) for title, record in self.models),
             ("ptxas", str(self.cubin)),
             ("SASS", _mix_table(self.sass_mix)),
         )

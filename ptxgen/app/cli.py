@@ -11,6 +11,8 @@ from typing import Annotated
 
 import typer
 
+from ptxgen.app.layout_cli import layout_app
+
 app = typer.Typer(
     name="ptxgen",
     help="PTX for NVIDIA Hopper: generated from templates, checked, and run on a GPU or a CPU.",
@@ -20,7 +22,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-layout_app = typer.Typer(help="Layouts of arrays in memory.", no_args_is_help=True)
 app.add_typer(layout_app, name="layout")
 
 
@@ -136,17 +137,18 @@ def run(
     raise typer.Exit(output.deliver(work, as_json=json))
 
 
-@layout_app.command()
-def tensormap(
-    against: Annotated[
-        Path, typer.Option(metavar="FILE", help="recorded answers of a driver (JSON lines)")
-    ],
-    json: Json = False,
-) -> None:
-    """Our tensor-map rules and encoder against a driver's recorded answers."""
-    from ptxgen.app import output, tensormaps
+@app.command(
+    context_settings={
+        "allow_extra_args": True,
+        "ignore_unknown_options": True,
+        "help_option_names": [],  # so that the calculators answer --help
+    }
+)
+def model(context: typer.Context) -> None:
+    """Calculators: occupancy, wgmma feed, registers, shared memory, rooflines, waves, and more."""
+    from ptxgen.app import model_cmd
 
-    raise typer.Exit(output.deliver(lambda: tensormaps.compare(against), as_json=json))
+    model_cmd.main(context.args)
 
 
 @app.command()

@@ -37,25 +37,53 @@ TENSOR_MAP_BOX_MAX = 256  # per axis [attr: driver refuses 257]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chip:
-    """One product: what the calculators need beyond the limits above."""
+    """One product: what the calculators need beyond the limits above.
+
+    Tensor rates are dense, and those at which f32 is accumulated; 0 means the chip has no such unit.
+    `clock_hz` is the clock of the data sheet's peak rates, not the highest that the chip reaches.
+    """
 
     name: str
     title: str
     sms: int
-    clock_hz: float  # the clock of the data sheet's peak rates
+    clock_hz: float
     hbm_bytes_per_s: float
     l2_bytes: int
-    f16_flop_per_clk_sm: int  # dense, f16/bf16 with f32 accumulation
+    f16_flop_per_clk_sm: int  # f16 and bf16
+    f8_flop_per_clk_sm: int = 0  # fp8
+    f32_flop_per_clk_sm: int = 256  # CUDA cores; an FMA is two
+    sfu_per_clk_sm: int = 16  # MUFU: ex2, rcp, rsqrt, tanh, ...
+    smem_bytes_per_clk_sm: int = 128  # 32 banks of 4 bytes
+    l2_bytes_per_clk: float = 0.0  # all SMs together; 0: not known
 
 
+# Sources of the L2 rates: [sheet] for V100 and A100; 4,472 measured on an H800 by published
+# microbenchmarks; 6,150 is the constant of a published GEMM cost model for H100, not a measurement.
 CHIPS: Mapping[str, Chip] = MappingProxyType(
     {
         chip.name: chip
         for chip in (
-            Chip(name="h100_sxm", title="NVIDIA H100 SXM", sms=132, clock_hz=1.83e9,
-                 hbm_bytes_per_s=3.35e12, l2_bytes=50 * 2**20, f16_flop_per_clk_sm=4096),  # [sheet]
             Chip(name="h200", title="NVIDIA H200", sms=132, clock_hz=1.83e9,
-                 hbm_bytes_per_s=4.8e12, l2_bytes=60 * 2**20, f16_flop_per_clk_sm=4096),  # [sheet, attr]
+                 hbm_bytes_per_s=4.8e12, l2_bytes=60 * 2**20, f16_flop_per_clk_sm=4096,
+                 f8_flop_per_clk_sm=8192, l2_bytes_per_clk=6150),  # [sheet, attr]
+            Chip(name="h100_sxm", title="NVIDIA H100 SXM", sms=132, clock_hz=1.83e9,
+                 hbm_bytes_per_s=3.35e12, l2_bytes=50 * 2**20, f16_flop_per_clk_sm=4096,
+                 f8_flop_per_clk_sm=8192, l2_bytes_per_clk=6150),  # [sheet]
+            Chip(name="h800_pcie", title="NVIDIA H800 PCIe", sms=114, clock_hz=1.62e9,
+                 hbm_bytes_per_s=2.039e12, l2_bytes=50 * 2**20, f16_flop_per_clk_sm=4096,
+                 f8_flop_per_clk_sm=8192, l2_bytes_per_clk=4472),  # [sheet]
+            Chip(name="a100_sxm", title="NVIDIA A100 SXM 40 GB", sms=108, clock_hz=1.41e9,
+                 hbm_bytes_per_s=1.555e12, l2_bytes=40 * 2**20, f16_flop_per_clk_sm=2048,
+                 f32_flop_per_clk_sm=128, l2_bytes_per_clk=5120),  # [sheet]
+            Chip(name="v100_sxm", title="NVIDIA V100 SXM2", sms=80, clock_hz=1.53e9,
+                 hbm_bytes_per_s=0.9e12, l2_bytes=6 * 2**20, f16_flop_per_clk_sm=1024,
+                 f32_flop_per_clk_sm=128, l2_bytes_per_clk=2048),  # [sheet]
+            Chip(name="rtx_4090", title="NVIDIA GeForce RTX 4090", sms=128, clock_hz=2.52e9,
+                 hbm_bytes_per_s=1.008e12, l2_bytes=72 * 2**20, f16_flop_per_clk_sm=512,
+                 f8_flop_per_clk_sm=1024),  # [sheet]
+            Chip(name="rtx_3090_ti", title="NVIDIA GeForce RTX 3090 Ti", sms=84, clock_hz=1.86e9,
+                 hbm_bytes_per_s=1.008e12, l2_bytes=6 * 2**20, f16_flop_per_clk_sm=512),  # [sheet]
         )
     }
 )  # fmt: skip
+HOPPER = ("h200", "h100_sxm", "h800_pcie")  # the chips of compute capability 9.0

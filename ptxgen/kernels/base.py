@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ptxgen.layout.smem_plan import SmemPlan
+from ptxgen.models.record import Record
 from ptxgen.models.registers import RegisterPool
 from ptxgen.spec import ArrayMeta, DeviceLimits, KernelSpec, LaunchPlan, Scalar
 from ptxgen.templating import Rendered
@@ -54,3 +55,4 @@ class KernelSource:
     registers: RegisterPool
     roles: tuple[Role, ...]
     barriers: tuple[BarrierRow, ...]
+    models: tuple[tuple[str, Record], ...] = ()  # (title, record) of what the models say of it

@@ -10,6 +10,7 @@ from ptxgen.kernels.base import BarrierRow, KernelSource, Role
 from ptxgen.kernels.gemm_expect import expectation
 from ptxgen.kernels.gemm_numbers import numbers
 from ptxgen.kernels.gemm_plan import planner
+from ptxgen.models.stage_time import StageTime, stage_time
 from ptxgen.spec import Dim3, KernelSpec, ScalarParam, TensorMapParam
 from ptxgen.templating.render import render_own
 
@@ -97,6 +98,19 @@ def build(g: Gemm) -> KernelSource:
         registers=g.registers,
         roles=_roles(g),
         barriers=_barriers(g),
+        models=(("time of a stage", _stage(g)),),
+    )
+
+
+def _stage(g: Gemm) -> StageTime:
+    """What L2, the tensor cores and nothing else take for one stage of the ring."""
+    return stage_time(
+        tile_m=g.tile_m,
+        tile_n=g.tile_n,
+        tile_k=g.tile_k,
+        cluster_m=g.cluster_m,
+        cluster_n=g.cluster_n,
+        dtype=g.problem.input.name,
     )
 
 

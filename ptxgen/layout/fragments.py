@@ -50,7 +50,7 @@ def wgmma_a(bits: int, thread: Index, register: Index, slot: Index) -> tuple[Ind
     `bits` is the element width: 16 (k16), 8 (k32), or 32 for tf32 (k8). `slot` numbers the 32/bits
     elements of a register from its low bits, which hold the lower k.
     """
-    pack = _per_register(bits)
+    pack = elements_per_register(bits)
     lane = thread % 32
     row = thread // 32 * 16 + lane // 4 + 8 * (register & 1)
     return row, 4 * pack * (register >> 1) + pack * (lane % 4) + slot
@@ -58,7 +58,7 @@ def wgmma_a(bits: int, thread: Index, register: Index, slot: Index) -> tuple[Ind
 
 def wgmma_a_owner(bits: int, row: Index, k: Index) -> tuple[Index, Index, Index]:
     """(thread, register, slot) that holds A[row, k]: the inverse of `wgmma_a`."""
-    pack = _per_register(bits)
+    pack = elements_per_register(bits)
     thread = 32 * (row // 16) + 4 * (row % 8) + k % (4 * pack) // pack
     return thread, 2 * (k // (4 * pack)) + row % 16 // 8, k % pack
 
@@ -102,7 +102,11 @@ def stmatrix_d(lane: Index) -> tuple[Index, Index]:
     return lane & 15, 8 * (lane >> 4)
 
 
-def _per_register(bits: int) -> int:
+def elements_per_register(bits: int) -> int:
+    """Elements of `bits` bits in one 32-bit register of an A or B fragment: 4, 2 or 1.
+
+    Raises ConfigError for a width that wgmma and mma do not read from registers.
+    """
     if bits not in (8, 16, 32):
         raise ConfigError(
             "no such wgmma A fragment",

@@ -23,6 +23,7 @@ from ptxgen.errors import ConfigError, Violation
 from ptxgen.isa.dtypes import DType
 from ptxgen.isa.dtypes import dtype as dtype_row
 from ptxgen.layout.swizzle import CHUNK_BYTES, SWIZZLES, Index, Swizzle
+from ptxgen.view import Shown, View
 
 Major: TypeAlias = Literal["k", "mn"]
 
@@ -38,7 +39,7 @@ def _fail(headline: str, violations: list[Violation]) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SmemDesc:
+class SmemDesc(Shown):
     """A wgmma matrix descriptor in bytes; `encode()` gives the 64 bits.
 
         bits 0-13 start >> 4   16-29 lbo >> 4   32-45 sbo >> 4   49-51 base offset   62-63 layout
@@ -102,6 +103,12 @@ class SmemDesc:
     def template_bits(self) -> int:
         """The descriptor of start 0: a kernel ORs `(address & 0x3FFFF) >> 4` into this constant."""
         return self.encode() & ~0x3FFF
+
+    def view(self) -> View:
+        """The 64 bits as a strip, and every field in words."""
+        from ptxgen.layout.draw_desc import desc_view  # drawings read descriptors
+
+        return desc_view(self.encode())
 
     def __str__(self) -> str:
         return (

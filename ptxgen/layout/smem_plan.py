@@ -14,6 +14,7 @@ from itertools import groupby
 from ptxgen.errors import ConfigError, Violation
 from ptxgen.isa.arch import SMEM_PER_CTA_BYTES
 from ptxgen.layout.rounding import align_up
+from ptxgen.view import Row, Shown, Stack, Table, View
 
 BASE_ALIGN = 1_024  # of the first byte of dynamic shared memory
 
@@ -56,7 +57,7 @@ class Region:
 
 
 @dataclass(frozen=True, slots=True)
-class SmemPlan:
+class SmemPlan(Shown):
     """The shared-memory map of one CTA. Made by `SmemPlan.of`."""
 
     regions: tuple[Region, ...]
@@ -153,32 +154,38 @@ class SmemPlan:
             ),
         )
 
-    def __str__(self) -> str:
-        header = ("offset", "", "region", "bytes", "count", "total", "align", "")
+    def table(self) -> Table:
+        """The regions in order, with offsets in hex and decimal."""
         rows = [
-            (
-                f"0x{r.offset:05x}",
-                f"{r.offset:,}",
-                r.name,
-                f"{r.bytes:,}",
-                str(r.count),
-                f"{r.total:,}",
-                str(r.align),
+            Row(
+                (
+                    f"0x{r.offset:05x}",
+                    f"{r.offset:,}",
+                    r.name,
+                    f"{r.bytes:,}",
+                    str(r.count),
+                    f"{r.total:,}",
+                    str(r.align),
+                ),
                 r.note,
             )
             for r in self.regions
         ]
-        rows.append((f"0x{self.total:05x}", f"{self.total:,}", "end", "", "", "", "", ""))
-        table = [header, *rows]
-        widths = [max(len(row[i]) for row in table) for i in range(len(header))]
-        left = {0, 2, 7}  # the other columns are numbers
-        return "\n".join(
-            "  ".join(
-                cell.ljust(width) if i in left else cell.rjust(width)
-                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in table
+        rows.append(Row((f"0x{self.total:05x}", f"{self.total:,}", "end", "", "", "", "")))
+        return Table(
+            columns=("offset", "", "region", "bytes", "count", "total", "align"),
+            left=frozenset({0, 2}),
+            rows=tuple(rows),
         )
+
+    def view(self) -> View:
+        """The table, and the regions drawn to scale."""
+        from ptxgen.layout.draw_smem import smem_grid  # drawings read plans
+
+        return Stack.of(self.table(), smem_grid(self))
+
+    def __str__(self) -> str:
+        return str(self.table())
 
 
 def _violations(buffer: Buffer, earlier: tuple[Buffer, ...]) -> Iterator[Violation]:

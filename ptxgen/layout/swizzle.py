@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxgen.errors import ConfigError, Violation
+from ptxgen.view import Shown, View
 
 # What index functions of this package take: one int, or an integer array of any shape.
 Index = TypeVar("Index", int, npt.NDArray[np.int64])
@@ -35,7 +36,7 @@ _NAME = {0: "none", 32: "32B", 64: "64B", 128: "128B"}
 
 
 @dataclass(frozen=True, slots=True)
-class Swizzle:
+class Swizzle(Shown):
     """A swizzle mode, named by its span in bytes: 0 (none), 32, 64 or 128."""
 
     span: int
@@ -104,6 +105,12 @@ class Swizzle:
     def from_map_code(cls, code: int) -> Swizzle:
         """The swizzle of a CUtensorMapSwizzle value, 0..3."""
         return cls({v: k for k, v in _MAP_CODE.items()}[code])
+
+    def view(self) -> View:
+        """One atom as it lies in shared memory, in elements of 16 bits."""
+        from ptxgen.layout.draw_swizzle import swizzle_grid  # drawings read swizzles
+
+        return swizzle_grid(self)
 
     def __str__(self) -> str:
         return _NAME[self.span]

@@ -11,11 +11,15 @@ CUDA C++ Programming Guide, "Compute Capability 9.0".
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 from ptxgen.errors import ConfigError, Violation
 from ptxgen.isa.arch import (
+    CHIPS,
     CTAS_PER_SM,
+    HOPPER,
     REGISTER_ALLOCATION_PER_WARP,
     REGISTERS_PER_SM,
     REGISTERS_PER_THREAD,
@@ -27,8 +31,11 @@ from ptxgen.isa.arch import (
     THREADS_PER_CTA,
     THREADS_PER_SM,
     WARP_THREADS,
+    Chip,
 )
 from ptxgen.layout.rounding import align_up
+from ptxgen.models.record import Bars, Record, one_of
+from ptxgen.view import Row, Table, count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +49,12 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Occupancy:
-    """CTAs per SM, itemised. `str()` prints the table."""
+class Occupancy(Record):
+    """CTAs per SM, itemised, and over a whole chip. Made by `occupancy`."""
 
     threads: int
     limits: tuple[Limit, ...]
+    chip: Chip
 
     @property
     def ctas(self) -> int:
@@ -63,25 +71,59 @@ class Occupancy:
         """Resident warps of an SM."""
         return self.ctas * -(-self.threads // WARP_THREADS)
 
-    def __str__(self) -> str:
-        lines = [f"{'resource':14} {'per CTA':>9} {'per SM':>9} {'CTAs':>5}"]
-        lines += [
-            f"{x.resource:14} {x.per_cta:>9,} {x.per_sm:>9,} {x.ctas:>5}"
-            + ("  <- limits" if x.resource in self.limiters else "")
-            for x in self.limits
-        ]
-        lines.append(
-            f"{self.ctas} CTAs an SM, {self.warps} of {THREADS_PER_SM // WARP_THREADS} warps"
+    @property
+    def fraction(self) -> float:
+        """Resident warps over the most that an SM holds."""
+        return self.warps * WARP_THREADS / THREADS_PER_SM
+
+    @property
+    def resident_ctas(self) -> int:
+        """CTAs that the whole chip holds at a time, clusters aside."""
+        return self.ctas * self.chip.sms
+
+    def bars(self) -> Bars:
+        return Bars(unit="CTAs an SM", values={x.resource: x.ctas for x in self.limits})
+
+    def headline(self) -> Mapping[str, float | str]:
+        return {
+            "CTAs": self.ctas,
+            "warps": self.warps,
+            "occupancy": round(self.fraction, 4),
+            "limited by": ", ".join(self.limiters),
+        }
+
+    def table(self) -> Table:
+        return Table(
+            columns=("resource", "per CTA", "per SM", "CTAs"),
+            rows=tuple(
+                Row(
+                    (x.resource, f"{x.per_cta:,}", f"{x.per_sm:,}", str(x.ctas)),
+                    "<- limits" if x.resource in self.limiters else "",
+                )
+                for x in self.limits
+            ),
+            notes=(
+                f"{count(self.ctas, 'CTA')} an SM, {self.warps} of "
+                f"{THREADS_PER_SM // WARP_THREADS} warps; {count(self.resident_ctas, 'CTA')} on "
+                f"{self.chip.title}",
+            ),
         )
-        return "\n".join(lines)
 
 
-def occupancy(*, threads: int, registers: int, smem_bytes: int) -> Occupancy:
-    """CTAs per SM of a kernel with `threads` a CTA, `registers` a thread and `smem_bytes` a CTA.
+def occupancy(
+    *,
+    threads: Annotated[int, "threads of a CTA"] = 384,
+    registers: Annotated[int, "registers of a thread, as in the cubin"] = 168,
+    smem_bytes: Annotated[int, "shared memory of a CTA, static and dynamic"] = 0,
+    chip: Annotated[str, "chip of compute capability 9.0: h200, h100_sxm, h800_pcie"] = "h200",
+) -> Occupancy:
+    """CTAs of a kernel that one SM holds at a time, and which resource says so.
 
     `registers` is the count in the cubin (the entry count of a kernel with setmaxnreg) and
-    `smem_bytes` is static plus dynamic. Raises ConfigError with every value that no CTA may have.
+    `smem_bytes` is static plus dynamic. Raises ConfigError with every value that no CTA may have,
+    and for a chip that is not of compute capability 9.0.
     """
+    one_of("chip", chip, HOPPER)
     broken = [
         Violation(field=name, got=f"{value:,}", rule=f"must be {least}..{most:,} a {unit}")
         for name, value, least, most, unit in (
@@ -101,6 +143,7 @@ def occupancy(*, threads: int, registers: int, smem_bytes: int) -> Occupancy:
     resident = align_up(threads, WARP_THREADS)
     return Occupancy(
         threads=threads,
+        chip=CHIPS[chip],
         limits=(
             Limit(
                 resource="threads",

@@ -13,21 +13,25 @@ setmaxnreg:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from ptxgen.errors import ConfigError, Violation
 from ptxgen.isa.arch import (
+    CTAS_PER_SM,
     REGISTERS_PER_SM,
     REGISTERS_PER_THREAD,
     SETMAXNREG_MAX,
     SETMAXNREG_MIN,
     SETMAXNREG_STEP,
     THREADS_PER_CTA,
+    THREADS_PER_SM,
     WARPGROUP_THREADS,
 )
 from ptxgen.layout.rounding import align_down, align_up
+from ptxgen.models.record import Bars, Record, in_range
+from ptxgen.view import Row, Table
 
 Change: TypeAlias = Literal["dec", "inc"]
 
@@ -100,7 +104,7 @@ class Role:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegisterPool:
+class RegisterPool(Record):
     """The register split of one CTA, itemised. `str()` prints the table."""
 
     roles: tuple[Role, ...]
@@ -168,15 +172,38 @@ class RegisterPool:
             return (f"{self.supply - self.demand:,} registers are left over: {self.equation}",)
         return ()
 
-    def __str__(self) -> str:
-        lines = [f"{'role':12} {'threads':>7} {'registers':>9} {'total':>7}"]
-        lines += [
-            f"{r.name:12} {r.threads:>7} {r.registers:>9} {r.total:>7,}  {r.instruction}"
-            + (f"  {r.accumulators} accumulators" if r.accumulators else "")
+    def bars(self) -> Bars:
+        roles: dict[str, float] = {role.name: role.total for role in self.roles}
+        return Bars(unit="registers", values={**roles, "owned": self.supply})
+
+    def headline(self) -> Mapping[str, float | str]:
+        return {
+            "entry": self.entry,
+            "demand": self.demand,
+            "supply": self.supply,
+            "legal": "no" if self.violations() else "yes",
+            **{role.name: role.registers for role in self.roles},
+        }
+
+    def table(self) -> Table:
+        rows = [
+            Row(
+                (r.name, str(r.threads), str(r.registers), f"{r.total:,}"),
+                f"{r.instruction}" + f"  {r.accumulators} accumulators" * bool(r.accumulators),
+            )
             for r in self.roles
         ]
-        lines.append(f"{'entry':12} {self.threads:>7} {self.entry:>9} {self.supply:>7,}")
-        return "\n".join([*lines, *(f"note: {note}" for note in self.notes())])
+        broken = self.violations()
+        if not any(v.field.endswith("_warpgroups") for v in broken):
+            rows.append(Row(("entry", str(self.threads), str(self.entry), f"{self.supply:,}")))
+        return Table(
+            columns=("role", "threads", "registers", "total"),
+            rows=tuple(rows),
+            notes=(
+                *(f"note: {note}" for note in self.notes() if not broken),
+                *(line for v in broken for line in str(v).splitlines()),
+            ),
+        )
 
 
 def _value_violations(role: Role) -> Iterator[Violation]:
@@ -268,5 +295,43 @@ def producer_consumer(
                 accumulators=accumulators,
             ),
         ),
+        min_ctas=min_ctas,
+    )
+
+
+def register_pool(
+    *,
+    consumers: Annotated[int, "consumer warpgroups"] = 2,
+    producers: Annotated[int, "producer warpgroups"] = 1,
+    producer_registers: Annotated[int, "registers a producer thread keeps; 0: an exact split"] = 0,
+    consumer_registers: Annotated[int, "registers a consumer thread takes; 0: an exact split"] = 0,
+    accumulators: Annotated[int, "accumulator registers of a consumer thread"] = 0,
+    min_ctas: Annotated[int, "CTAs that share an SM"] = 1,
+) -> RegisterPool:
+    """The setmaxnreg split of a producer/consumer CTA, and every rule that it breaks.
+
+    Raises ConfigError for more warpgroups than a CTA holds.
+    """
+    groups = THREADS_PER_CTA // WARPGROUP_THREADS
+    in_range(
+        "no such CTA",
+        ("consumers", consumers, 1, groups),
+        ("producers", producers, 1, groups),
+        ("consumers + producers", consumers + producers, 2, groups),
+        ("min_ctas", min_ctas, 1, CTAS_PER_SM),
+        (
+            "threads x min_ctas",
+            (consumers + producers) * WARPGROUP_THREADS * min_ctas,
+            1,
+            THREADS_PER_SM,
+        ),
+    )
+    even = split(consumers, producers=producers, min_ctas=min_ctas)
+    return producer_consumer(
+        consumers=consumers,
+        producers=producers,
+        producer_registers=producer_registers or even[0],
+        consumer_registers=consumer_registers or even[1],
+        accumulators=accumulators,
         min_ctas=min_ctas,
     )

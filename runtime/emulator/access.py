@@ -1,8 +1,8 @@
 """ld, st and their relatives: emitters, and the functions that generated code calls.
 
 A load gives rows (arrays of 32 lanes) unless its address is uniform and its space is one where all
-lanes see the same bytes; then it gives integers. A fault of a bank becomes a finding here, where the
-path, the lane and the PTX line are known.
+lanes see the same bytes; then it gives integers. A fault of a bank becomes a finding here, where
+the path, the lane and the PTX line are known.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .alu_float import typed
 from .emit import Emitter, flatten
 from .isa import opcode
 from .memory import Bank, Fault
-from .program import Mem, Op, Reg, Value
+from .operands import Mem, Op, Reg, Symbol, Value
 from .report import hazard
 from .space import OFFSET_MASK, RANK_SHIFT, SHARED_WINDOW, WINDOW_BYTES, WINDOWS, space_of
 from .state import CTA, Path
@@ -46,6 +46,9 @@ def _form(op: Op) -> tuple[str, int, str]:
             count = int(q[1:])
         elif q not in HINTS:
             raise op.unsupported(f"qualifier .{q} is not known here")
+    mem = next((o for o in op.operands if isinstance(o, Mem)), None)
+    if space == "param" and mem is not None and isinstance(mem.base, Symbol):
+        space = mem.base.space  # arguments of an inlined call live in the frame
     return space, count, op.quals[-1]
 
 
@@ -287,9 +290,7 @@ def load_one(p: Path, space: str, address: int, width: int, count: int, line: in
         raise fault(p, error, line, None, "load") from None
 
 
-def store_one(
-    p: Path, space: str, address: int, width: int, values: list[int], line: int
-) -> None:
+def store_one(p: Path, space: str, address: int, width: int, values: list[int], line: int) -> None:
     bank, offset = resolve(p, space, address, line)
     try:
         bank.store_one(offset, width, values)
@@ -298,23 +299,24 @@ def store_one(
     p.C.machine_epoch.bump()
 
 
-def _split(p: Path, space: str, address: Array, line: int) -> list[tuple[Bank, Array, Array | None]]:
-    """Active addresses by bank: (bank, offsets, positions), positions None when there is one bank."""
+def _split(
+    p: Path, space: str, address: Array, line: int
+) -> list[tuple[Bank, Array, Array | None]]:
+    """Active addresses by bank: (bank, offsets, positions); no positions where one bank has all."""
     if space == "shared":
-        offset = address - np.uint32(p.C.shared_base)
-        return [(p.C.window, offset, None)]
+        return [(p.C.window, address - np.uint32(p.C.shared_base), None)]
     if space in ("param", "const"):
         return [(p.C.params if space == "param" else p.C.consts, address, None)]
     low, high = int(address.min()), int(address.max())
     bank, offset0 = resolve(p, space, low, line)
     if high - low + offset0 < bank.size and (space == "global" or space_of(low) == space_of(high)):
-        start = np.uint64(low - offset0) if address.itemsize == 8 else np.uint32(low - offset0)
+        start = address.dtype.type(low - offset0)
         return [(bank, address - start, None)]
     groups: dict[int, tuple[Bank, list[int], list[int]]] = {}
     for position, one in enumerate(address.tolist()):
-        bank, offset = resolve(p, space, one, line)
+        bank, at = resolve(p, space, one, line)
         _, offsets, positions = groups.setdefault(id(bank), (bank, [], []))
-        offsets.append(offset)
+        offsets.append(at)
         positions.append(position)
     return [(b, np.array(o, np.int64), np.array(q)) for b, o, q in groups.values()]
 
@@ -338,7 +340,11 @@ def _accesses(
     active = address if lanes is None else address[lanes]
     if space == "local":
         return lanes, [(*_local(p, lanes, active, line), None)]
-    if not space and (active >= np.uint64(SHARED_WINDOW)).any() and space_of(int(active[0])) == "local":
+    if (
+        not space
+        and (active >= np.uint64(SHARED_WINDOW)).any()
+        and space_of(int(active[0])) == "local"
+    ):
         inner = active - np.uint64(WINDOWS["local"])
         return lanes, [(*_local(p, lanes, inner, line), None)]
     return lanes, _split(p, space, active, line)
@@ -379,10 +385,17 @@ def store_rows(
     line: int,
 ) -> None:
     """Store `len(rows)` consecutive values a lane."""
-    lanes, groups = _accesses(p, space, address, mask, line)
     values = np.empty((32, len(rows)), f"u{width}")
     for i, row in enumerate(rows):
         values[:, i] = row
+    store_values(p, space, address, width, values, mask, line)
+
+
+def store_values(
+    p: Path, space: str, address: Array, width: int, values: Array, mask: Array | None, line: int
+) -> None:
+    """As `store_rows`, with the values as `[32, count]`."""
+    lanes, groups = _accesses(p, space, address, mask, line)
     if lanes is not None:
         values = values[lanes]
     for bank, offset, positions in groups:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from .emit import Emitter
 from .isa import never, opcode
-from .program import Imm, Op, Value
+from .operands import Imm, Op, Value
 from .values import float_bits, type_bits
 
 HALF_TYPES = frozenset({"f16", "f16x2", "bf16", "bf16x2"})
@@ -65,7 +65,9 @@ def write(e: Emitter, op: Op, d: Value, row: str, type_: str, exact: bool = True
         bits = type_bits(type_)
         name = type_.removesuffix("x2")
         code = "U" if bits == 32 else "H"
-        e.assign(d, f"f64_to_{name}({row}, '{_mode(op)}', {int(op.has('ftz'))}).view(DT_{code})", code)
+        e.assign(
+            d, f"f64_to_{name}({row}, '{_mode(op)}', {int(op.has('ftz'))}).view(DT_{code})", code
+        )
         return
     if not exact:
         row = f"round_{type_}({row}, '{_mode(op)}')"

@@ -1,6 +1,6 @@
 """Integer, bit and predicate instructions (PTX ISA 9.7.1, 9.7.6, 9.7.8 and 9.7.9.1).
 
-Every emitter has two halves: Python integers where the destination is uniform, NumPy rows otherwise.
+Every emitter has two halves: Python integers where the destination is uniform, else NumPy rows.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from types import MappingProxyType
 from .alu_float import float_binary, float_unary, typed
 from .emit import Emitter, flatten
 from .isa import all_sources, integer_sources, never, opcode
-from .program import Imm, Op, Reg, Two, Value, Vec
+from .operands import Op, Reg, Two, Value, Vec
 from .values import BITS_CODE, SIGNED_CODE, type_bits, type_code
 
 # ufunc, and the scalar expression over a, b (signed or unsigned by type) before masking.
@@ -73,7 +73,7 @@ def _integer_binary(e: Emitter, op: Op, type_: str) -> None:
 
 def _scalar_form(e: Emitter, form: str, a: Value, b: Value, bits: int, is_signed: bool) -> str:
     """A scalar expression over two uniform operands, or "" where one of them is a vector."""
-    if not (e.uniform(a) and e.uniform(b)):
+    if not e.any_lane and not (e.uniform(a) and e.uniform(b)):
         return ""
     return "(" + form.format(a=e.scalar(a, bits, is_signed), b=e.scalar(b, bits, is_signed)) + ")"
 
@@ -152,8 +152,8 @@ def multiply(e: Emitter, op: Op) -> None:
         product = f"multiply({rows[0]}, {rows[1]}, dtype=DT_{wide})"
         if part == "hi":
             product = f"({product} >> {bits}).astype(DT_{code})"
-    out_code = code if part != "wide" else (
-        SIGNED_CODE[out_bits] if is_signed else BITS_CODE[out_bits]
+    out_code = (
+        code if part != "wide" else (SIGNED_CODE[out_bits] if is_signed else BITS_CODE[out_bits])
     )
     if c is None:
         e.assign(d, product, out_code)
@@ -166,9 +166,7 @@ def multiply(e: Emitter, op: Op) -> None:
 def multiply24(e: Emitter, op: Op) -> None:
     d, a, b = op.operands[:3]
     is_signed = op.quals[-1] == "s32"
-    rows = [
-        f"low24_{'s' if is_signed else 'u'}({e.bits_row(v, 32)})" for v in (a, b)
-    ]
+    rows = [f"low24_{'s' if is_signed else 'u'}({e.bits_row(v, 32)})" for v in (a, b)]
     shift = 16 if op.quals[0] == "hi" else 0
     product = f"(({rows[0]} * {rows[1]}) >> {shift}).astype(DT_U)"
     if op.opcode == "mad24":
@@ -221,109 +219,6 @@ def unary(e: Emitter, op: Op) -> None:
     else:
         ufunc = {"neg": "negative", "abs": "absolute", "not": "invert"}[op.opcode]
         e.apply(ufunc, d, code, [row])
-
-
-@opcode("shl", "shr", uniform=all_sources, pure=True)
-def shift(e: Emitter, op: Op) -> None:
-    """Shift counts above the width act as the width (PTX ISA 9.7.8.7)."""
-    d, a, count = op.operands
-    type_ = op.quals[-1]
-    bits, is_signed = type_bits(type_), type_[0] == "s"
-    if e.uniform(d):
-        value = e.scalar(a, bits, is_signed)
-        n = e.scalar(count, 32)
-        if not isinstance(count, Imm):
-            n = f"min({n}, {bits})"
-        elif count.value > bits:
-            n = str(bits)
-        form = f"{value} << {n}" if op.opcode == "shl" else f"{value} >> {n}"
-        e.set_scalar(d, f"({form}) & {(1 << bits) - 1}")
-        return
-    code = SIGNED_CODE[bits] if is_signed else BITS_CODE[bits]
-    if isinstance(count, Imm) and count.value < bits:
-        ufunc = "left_shift" if op.opcode == "shl" else "right_shift"
-        e.apply(ufunc, d, code, [e.vector(a, code, array=e.uniform(a)), str(count.value)])
-        return
-    row = e.vector(a, code, array=True)
-    e.assign(d, f"{op.opcode}_rows({row}, {e.bits_row(count, 32)})", code)
-
-
-@opcode("shf", uniform=all_sources, pure=True)
-def funnel_shift(e: Emitter, op: Op) -> None:
-    d, a, b, c = op.operands
-    direction, mode = op.quals[0], op.quals[1]
-    rows = ", ".join(e.bits_row(v, 32) for v in (a, b, c))
-    vector_result(e, d, f"funnel_{direction}({rows}, {int(mode == 'wrap')})", "U")
-
-
-@opcode("bfe", "bfi", "bfind", "brev", "clz", "popc", "fns", "szext", "bmsk", uniform=all_sources,
-        pure=True)  # fmt: skip
-def bit_field(e: Emitter, op: Op) -> None:
-    """Bit-field and bit-counting instructions, computed on rows by `functions`."""
-    d, *sources = op.operands
-    type_ = op.quals[-1]
-    bits, out = type_bits(type_), type_bits(type_)
-    if op.opcode in ("fns", "szext", "bmsk"):
-        raise op.unsupported("no kernel met so far uses it")
-    wide = {"bfe": 1, "bfi": 2}.get(op.opcode, 1)  # the operands that have the instruction's type
-    rows = [e.bits_row(s, bits if i < wide else 32) for i, s in enumerate(sources)]
-    if op.opcode in ("bfind", "clz", "popc"):
-        out = 32
-    arguments = ", ".join(rows)
-    if op.opcode == "bfe" or op.opcode == "bfind":
-        arguments += f", {int(type_[0] == 's')}"
-    if op.opcode == "bfind":
-        arguments += f", {int(op.has('shiftamt'))}"
-    vector_result(e, d, f"{op.opcode}_rows({arguments})", BITS_CODE[out])
-
-
-@opcode("prmt", uniform=all_sources, pure=True)
-def permute(e: Emitter, op: Op) -> None:
-    if len(op.quals) != 1:
-        raise op.unsupported("only the default mode of prmt")
-    d, *sources = op.operands
-    vector_result(e, d, f"prmt_rows({', '.join(e.bits_row(s, 32) for s in sources)})", "U")
-
-
-@opcode("lop3", uniform=all_sources, pure=True)
-def lop3(e: Emitter, op: Op) -> None:
-    d, a, b, c, table = op.operands[:5]
-    if not isinstance(table, Imm) or len(op.operands) != 5:
-        raise op.unsupported("the truth table must be an immediate, without a predicate result")
-    terms = []
-    for i in range(8):
-        if (table.value >> i) & 1:
-            signs = [("" if (i >> s) & 1 else "~") for s in (2, 1, 0)]
-            terms.append("({}A & {}B & {}C)".format(*signs))
-    form = " | ".join(terms) or "A & 0"
-    if e.uniform(d):
-        for name, value in zip("ABC", (a, b, c), strict=True):
-            form = form.replace(name, e.scalar(value))
-        e.set_scalar(d, f"({form}) & 0xFFFFFFFF")
-        return
-    for name, value in zip("ABC", (a, b, c), strict=True):
-        form = form.replace(name, e.temporary(e.bits_row(value, 32)))
-    e.assign(d, form, "U")
-
-
-@opcode("sad", uniform=all_sources, pure=True)
-def sum_absolute_difference(e: Emitter, op: Op) -> None:
-    d, a, b, c = op.operands
-    code = type_code(op.quals[-1])
-    x, y = (e.vector(v, code, array=True) for v in (a, b))
-    row = f"subtract(maximum({x}, {y}), minimum({x}, {y}))"
-    vector_result(e, d, f"({row} + {e.vector(c, code)})", code)
-
-
-@opcode("dp4a", "dp2a", uniform=all_sources, pure=True)
-def dot_product(e: Emitter, op: Op) -> None:
-    d, a, b, c = op.operands
-    types = [q for q in op.quals if q in ("u32", "s32")]
-    part = 2 if op.has("hi") else 0
-    arguments = ", ".join(e.bits_row(v, 32) for v in (a, b, c))
-    flags = f"{int(types[0] == 's32')}, {int(types[1] == 's32')}"
-    tail = f", {part}" if op.opcode == "dp2a" else ""
-    vector_result(e, d, f"{op.opcode}_rows({arguments}, {flags}{tail})", "U")
 
 
 @opcode("mov", uniform=all_sources, pure=True)

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ptxgen.spec import Dim3
 
 from .isa import definitions, is_special_uniform, registers_of, row, uses
-from .program import Imm, Mem, Negated, Op, Program, Reg, Special, Symbol, Target, Two, Value, Vec
+from .operands import Imm, Mem, Negated, Op, Program, Reg, Special, Symbol, Target, Two, Value, Vec
 
 EXIT = -1  # the virtual block behind every `ret`
 
@@ -42,16 +43,18 @@ class Analysis:
     live: list[int]  # bit sets of registers
     uniform: list[bool]
     doubtful: int
+    thread_x: frozenset[int]  # registers that only ever hold %tid.x
 
 
 def analyse(program: Program, block: Dim3) -> Analysis:
     """All of the above. `block` matters because %tid.x >> 5 is uniform in whole warps only."""
-    blocks = _blocks(program)
+    blocks = basic_blocks(program)
     post = _post_dominators(blocks)
     live = _liveness(program, blocks)
     doubtful = _doubtful(program, blocks)
-    uniform = _uniform(program, blocks, post, live, doubtful, block)
-    return Analysis(blocks, post, live, uniform, doubtful)
+    thread_x = _copies_of_thread_x(program, block)
+    uniform = _uniform(program, blocks, post, live, doubtful, thread_x)
+    return Analysis(blocks, post, live, uniform, doubtful, thread_x)
 
 
 def bits_of(registers: list[int]) -> int:
@@ -82,6 +85,8 @@ def _leaders(program: Program) -> list[int]:
             leaders.add(op.index + 1)
         if row(op).waits(op):
             leaders.add(op.index)
+            if op.opcode == "wgmma":  # what follows may touch the accumulators
+                leaders.add(op.index + 1)
     for op in program.ops:
         if op.index in leaders:
             async_registers = 0
@@ -97,11 +102,12 @@ def _leaders(program: Program) -> list[int]:
     return sorted(leaders)
 
 
-def _blocks(program: Program) -> list[Block]:
+def basic_blocks(program: Program) -> list[Block]:
+    """The control-flow graph."""
     leaders = _leaders(program)
     index_of = {start: i for i, start in enumerate(leaders[:-1])}
     blocks = []
-    for i, (start, end) in enumerate(zip(leaders[:-1], leaders[1:], strict=True)):
+    for i, (start, end) in enumerate(pairwise(leaders)):
         last = program.ops[end - 1]
         follows = (i + 1,) if end < len(program.ops) else ()
         successors: tuple[int, ...] = follows
@@ -236,7 +242,7 @@ def _uniform(
     post: list[int],
     live: list[int],
     doubtful: int,
-    block: Dim3,
+    thread_x: frozenset[int],
 ) -> list[bool]:
     uniform = [not (doubtful >> r) & 1 for r in range(len(program.bits))]
     for op in program.ops:
@@ -245,7 +251,6 @@ def _uniform(
                 if isinstance(o, Vec):
                     for r in registers_of(o):
                         uniform[r] = False
-    thread_x = _copies_of_thread_x(program, block)
     regions = [
         (b.index, _region(blocks, b, post[b.index]), program.ops[b.end - 1].guard)
         for b in blocks
@@ -266,7 +271,7 @@ def _uniform(
             if not targets:
                 continue
             guarded = op.guard is None or uniform[op.guard[0].id]
-            warp_index = _is_warp_index(op, thread_x)
+            warp_index = is_warp_index(op, thread_x)
             if not (guarded and (warp_index or row(op).uniform(op, is_uniform))):
                 for r in targets:
                     uniform[r] = False
@@ -339,8 +344,8 @@ def _copies_of_thread_x(program: Program, block: Dim3) -> frozenset[int]:
     return frozenset(copies)
 
 
-def _is_warp_index(op: Op, thread_x: frozenset[int]) -> bool:
-    """%tid.x shifted right by 5 or more, divided by a multiple of 32, or with its low bits masked."""
+def is_warp_index(op: Op, thread_x: frozenset[int]) -> bool:
+    """%tid.x shifted right by 5 or more, divided by a multiple of 32, or without its low bits."""
     if len(op.operands) != 3:
         return False
     _, a, b = op.operands

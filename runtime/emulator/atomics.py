@@ -17,15 +17,13 @@ from .emit import Emitter, flatten
 from .functions import lanes_of
 from .isa import opcode
 from .memory import Fault
-from .program import Mem, Op, Reg, Value
+from .operands import Mem, Op, Reg, Value
 from .state import Path
 from .values import BF16, BITS_CODE, Array, signed, type_bits
 
 SCOPES = frozenset({"relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys",
                     "noftz", "L2::cache_hint"})  # fmt: skip
-OPERATIONS = frozenset(
-    {"add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas"}
-)
+OPERATIONS = frozenset({"add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas"})
 
 
 def _parse(op: Op) -> tuple[str, str, str, int]:
@@ -46,13 +44,13 @@ def _parse(op: Op) -> tuple[str, str, str, int]:
 
 
 @opcode("atom")
-def atomic(e: Emitter, op: Op) -> None:
+def emit_atomic(e: Emitter, op: Op) -> None:
     dst, mem, *sources = op.operands
     _emit(e, op, dst, mem, sources)
 
 
 @opcode("red", dests=0)
-def reduction(e: Emitter, op: Op) -> None:
+def emit_reduction(e: Emitter, op: Op) -> None:
     if op.has("async"):
         raise op.unsupported("red.async")
     mem, *sources = op.operands
@@ -109,7 +107,9 @@ def combine(operation: str, type_: str, old: int, b: int) -> int:
     bits = type_bits(type_)
     if operation == "exch":
         return b
-    if type_[0] in "us" and type_[1:].isdigit() or type_[0] == "b" and type_ not in ("bf16", "bf16x2"):
+    if (type_[0] in "us" and type_[1:].isdigit()) or (
+        type_[0] == "b" and type_ not in ("bf16", "bf16x2")
+    ):
         if type_[0] == "s":
             old, b = signed(old, bits), signed(b, bits)
         return INTEGER[operation](old, b) & ((1 << bits) - 1)

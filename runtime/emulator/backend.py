@@ -29,11 +29,11 @@ from runtime import allocate, backend, tensor_maps
 from runtime.backend import ArrayRef, Loaded, StreamRef
 from runtime.buffers import borrow, host_bytes, span
 
-from .barriers import entry_registers
 from .kernel import Kernel
 from .machine import Machine, Schedule
 from .memory import GlobalMemory
 from .queue import Mode
+from .register_pool import entry_registers
 from .space import SMEM_RESERVED_BYTES
 
 
@@ -103,7 +103,7 @@ class EmulatorBackend:
             device=device,
             limits=DeviceLimits(name="emulator", sms=self.machine.sms, ctas=fit),
             handle=compiled,
-            registers=entry_registers(compiled.program.directives) or 0,
+            registers=entry_registers(compiled.program) or 0,
             static_smem_bytes=compiled.program.shared.size - SMEM_RESERVED_BYTES,
         )
 

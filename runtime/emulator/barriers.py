@@ -7,33 +7,16 @@ block is then run again later, and `Path.token` tells the second run that the ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
-
+from .cluster import emit_cluster
 from .emit import Emitter
 from .isa import opcode
-from .program import Op, Reg, Sink, Value
+from .operands import Op, Value
 from .report import hazard
 from .state import CTA, PARK, Path
 from .values import Array
-
-
-def require_whole_warp(p: Path, line: int, name: str, mask: Array | None = None) -> None:
-    """`.aligned`: every lane of the warp that has not exited executes the instruction."""
-    here = p.active(mask)
-    if here != p.w.live:
-        raise hazard(
-            "partial-warp",
-            f"{name} is executed by lanes {here:#010x} of {p.w.live:#010x}",
-            path=p,
-            line=line,
-            reason=".aligned instructions are for the whole warp: the hardware may hang",
-            cure="move it out of the divergent branch, or use the form without .aligned",
-            isa="9.7.13 Parallel synchronization",
-        )
-
+from .whole_warp import require_whole_warp
 
 # -- named barriers --------------------------------------------------------------------------------
 
@@ -67,7 +50,9 @@ class NamedBarrier:
     def describe(self) -> str:
         came = ", ".join(f"warp {w} (PTX line {n})" for w, n in sorted(self.arrived.items()))
         got = 32 * len(self.arrived)
-        return f"named barrier {self.id}: {got} of {self.target()} threads arrived: {came or 'none'}"
+        return (
+            f"named barrier {self.id}: {got} of {self.target()} threads arrived: {came or 'none'}"
+        )
 
 
 @dataclass(slots=True)
@@ -161,7 +146,7 @@ def _waits(op: Op) -> bool:
 def barrier(e: Emitter, op: Op) -> None:
     quals = [q for q in op.quals if q != "cta"]
     if quals[0] == "cluster":
-        _cluster(e, op)
+        emit_cluster(e, op)
         return
     if quals[0] == "warp":
         (members,) = op.operands
@@ -246,186 +231,3 @@ def warp_sync(p: Path, members: int, line: int) -> bool:
         return False
     p.wait = p.token
     return True
-
-
-# -- cluster barrier -------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class ClusterBarrier:
-    """All threads of a cluster. Threads that exited no longer count."""
-
-    ctas: list[CTA]
-    arrived: int = 0
-    phase: int = 0
-
-    def target(self) -> int:
-        return sum(w.live.bit_count() for c in self.ctas for w in c.warps)
-
-    def update(self) -> None:
-        if self.arrived and self.arrived >= self.target():
-            self.phase += 1
-            self.arrived = 0
-            self.ctas[0].machine_epoch.bump()
-
-    def describe(self) -> str:
-        missing = [
-            f"CTA {c.name} warp {w.index}"
-            for c in self.ctas
-            for w in c.warps
-            if w.live & ~w.cluster_arrived
-        ]
-        return (
-            f"cluster barrier: {self.arrived} of {self.target()} threads arrived; "
-            f"missing: {', '.join(missing[:8]) or 'none'}{', ...' if len(missing) > 8 else ''}"
-        )
-
-
-@dataclass(slots=True)
-class ClusterWait:
-    barrier: ClusterBarrier
-    phase: int
-
-    def ready(self) -> bool:
-        return self.barrier.phase > self.phase
-
-    def describe(self) -> str:
-        return self.barrier.describe()
-
-
-def cluster_arrive(p: Path, aligned: int, line: int) -> None:
-    if aligned:
-        require_whole_warp(p, line, "barrier.cluster.arrive.aligned")
-    warp, barrier = p.w, p.C.cluster.barrier
-    if warp.cluster_arrived & p.mask:
-        raise hazard(
-            "cluster-barrier",
-            "barrier.cluster.arrive twice without a wait in between",
-            path=p,
-            line=line,
-            reason="a thread arrives once a phase",
-            cure="put barrier.cluster.wait between the two",
-            isa="9.7.13.4 barrier.cluster",
-        )
-    warp.cluster_arrived |= p.mask
-    warp.cluster_phase = barrier.phase
-    barrier.arrived += p.lanes
-    p.C.machine_epoch.bump()
-    barrier.update()
-
-
-def cluster_wait(p: Path, aligned: int, line: int) -> bool:
-    """True while threads of the cluster are missing."""
-    if aligned:
-        require_whole_warp(p, line, "barrier.cluster.wait.aligned")
-    warp, barrier = p.w, p.C.cluster.barrier
-    if p.mask & ~warp.cluster_arrived:
-        raise hazard(
-            "cluster-barrier",
-            "barrier.cluster.wait without an arrive before it",
-            path=p,
-            line=line,
-            reason="a thread waits for the phase that it arrived at",
-            cure="put barrier.cluster.arrive before the wait",
-            isa="9.7.13.4 barrier.cluster",
-        )
-    if barrier.phase <= warp.cluster_phase:
-        p.wait = ClusterWait(barrier, warp.cluster_phase)
-        return True
-    warp.cluster_arrived &= ~p.mask
-    return False
-
-
-def _cluster(e: Emitter, op: Op) -> None:
-    aligned = int(op.has("aligned"))
-    known = {"cluster", "arrive", "wait", "aligned", "release", "acquire", "relaxed"}
-    if set(op.quals) - known:
-        raise op.unsupported("this form of barrier.cluster is not known here")
-    if op.has("arrive"):
-        e.line(f"cluster_arrive(p, {aligned}, {op.line})")
-    else:
-        e.line(f"if cluster_wait(p, {aligned}, {op.line}): return {PARK}")
-
-
-# -- setmaxnreg ------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class RegisterPool:
-    """Registers of a CTA that no warp holds. `entry` is the count a thread starts with."""
-
-    entry: int
-    free: int = 0
-
-    def describe(self) -> str:
-        return f"register pool: {self.free} registers free"
-
-
-@dataclass(slots=True)
-class PoolWait:
-    pool: RegisterPool
-    need: int
-    holders: str
-
-    def ready(self) -> bool:
-        return self.pool.free >= self.need
-
-    def describe(self) -> str:
-        return (
-            f"setmaxnreg.inc needs {self.need} registers for this warp, the CTA's pool has "
-            f"{self.pool.free} of those that dec released (entry {self.pool.entry} a thread); "
-            f"held: {self.holders}"
-        )
-
-
-def entry_registers(directives: Mapping[str, tuple[int, ...]]) -> int | None:
-    """Registers a thread has at entry, as ptxas fixes them; None where it cannot know them."""
-    if "maxnreg" in directives:
-        return min(directives["maxnreg"][0], 256)
-    threads = directives.get("reqntid") or directives.get("maxntid")
-    ctas = directives.get("minnctapersm")
-    if not threads or not ctas:
-        return None
-    size = int(np.prod(threads))
-    rounded = (size + 127) // 128 * 128
-    return int(min(65536 // (rounded * ctas[0]) // 8 * 8, 256))
-
-
-def set_max_registers(p: Path, increase: int, count: int, line: int) -> bool:
-    """True while the pool is too small for an increase."""
-    require_whole_warp(p, line, "setmaxnreg")
-    pool, warp = p.C.pool, p.w
-    if pool is None:  # ptxas ignores setmaxnreg where it does not know the entry count
-        return False
-    change = count - warp.registers
-    if (change < 0) if increase else (change > 0):
-        word, other = ("inc", "below") if increase else ("dec", "above")
-        raise hazard(
-            "setmaxnreg",
-            f"setmaxnreg.{word} {count}, which is {other} the {warp.registers} it has",
-            path=p,
-            line=line,
-            reason="inc must not lower and dec must not raise the count",
-            cure="check the entry count (.maxnreg, or .reqntid with .minnctapersm)",
-            isa="9.7.19.5 setmaxnreg",
-        )
-    if increase and pool.free < 32 * change:
-        counts = ", ".join(f"warp {w.index} {w.registers}" for w in p.C.warps)
-        p.wait = PoolWait(pool, 32 * change, counts)
-        return True
-    pool.free -= 32 * change
-    warp.registers = count
-    p.C.machine_epoch.bump()
-    return False
-
-
-@opcode("setmaxnreg", dests=0, waits=lambda op: True)
-def set_max_nreg(e: Emitter, op: Op) -> None:
-    (count,) = op.operands
-    if not e.uniform(count) or isinstance(count, Reg | Sink):
-        raise op.unsupported("the count must be an immediate")
-    increase = int(op.quals[0] == "inc")
-    text = f"set_max_registers(p, {increase}, {e.scalar(count)}, {op.line})"
-    e.line(f"if {text}: return {PARK}")
-
-

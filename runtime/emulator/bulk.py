@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from .access import fault, load_rows, resolve, store_rows
 from .emit import Emitter
 from .isa import opcode
 from .memory import Fault
-from .program import Imm, Mem, Op, Value
+from .operands import Imm, Mem, Op, Value
 from .queue import BulkGroups, BulkWait, Transfer
 from .report import hazard
 from .state import PARK, Path
@@ -25,7 +23,7 @@ KNOWN = frozenset(
         "async", "bulk", "tensor", "1d", "2d", "3d", "4d", "5d", "shared::cluster", "shared::cta",
         "global", "tile", COMPLETE, "multicast::cluster", "L2::cache_hint", "bulk_group",
         "commit_group", "wait_group", "read", "wait_all", "prefetch", "L2", "reduce", "ca", "cg",
-        "shared", "L2::64B", "L2::128B", "L2::256B", "mbarrier", "arrive", "noinc", "b64", "async",
+        "shared", "L2::64B", "L2::128B", "L2::256B", "mbarrier", "arrive", "noinc", "b64",
     }
 ) | REDUCTIONS  # fmt: skip
 
@@ -109,7 +107,10 @@ def _bulk(e: Emitter, op: Op, tail: str) -> None:
         raise op.unsupported("cp.reduce.async.bulk without a tensor map")
     dst, src, size = operands[:3]
     if op.has("bulk_group"):
-        e.line(f"bulk_store(p, {_operand(e, dst, 64)}, {_operand(e, src)}, {_operand(e, size)}, {tail})")
+        e.line(
+            f"bulk_store(p, {_operand(e, dst, 64)}, {_operand(e, src)}, {_operand(e, size)}, "
+            f"{tail})"
+        )
         return
     if not op.has(COMPLETE):
         raise op.unsupported("a bulk copy completes by mbarrier or bulk_group")
@@ -127,7 +128,9 @@ def _cp_async(e: Emitter, op: Op, tail: str) -> None:
     if op.has("commit_group") or op.has("wait_group") or op.has("wait_all"):
         return  # the copies below are done at once, so there is never one to wait for
     dst, src, size, *rest = op.operands
-    assert isinstance(dst, Mem) and isinstance(src, Mem) and isinstance(size, Imm)
+    assert isinstance(dst, Mem)
+    assert isinstance(src, Mem)
+    assert isinstance(size, Imm)
     if op.has("L2::cache_hint"):
         rest = rest[:-1]
     count = str(size.value)
@@ -284,7 +287,7 @@ def cp_async(
                      path=p, line=line, cure="keep src-size within cp-size",
                      isa="9.7.9.25.1 cp.async")  # fmt: skip
     width, parts = min(size, 4), size // min(size, 4)
-    rows: Sequence[Array] = np.zeros((parts, 32), np.uint32)
+    rows: Array = np.zeros((parts, 32), np.uint32)
     some = take > 0
     reading = some if mask is None else mask & some
     if (reading & p.m).any():

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from .emit import Emitter
 from .isa import always, opcode
-from .program import Op
+from .operands import Op
 from .report import hazard
 from .state import Path
 

@@ -10,7 +10,7 @@ from .alu_float import HALF_TYPES, typed
 from .emit import Emitter
 from .functions_float import HALF_NAN, f32_to_bf16, f64_to_f16, relu, round_f32, saturate
 from .isa import all_sources, opcode
-from .program import Op, Reg, Value
+from .operands import Op, Reg, Value
 from .space import WINDOWS
 from .values import BF16, BITS_CODE, E4M3, E5M2, Array, type_bits
 
@@ -79,7 +79,7 @@ def _float_row(e: Emitter, value: Value, src: str) -> str:
 
 
 def _write(e: Emitter, d: Value, row: str, dst: str) -> None:
-    """Write result bits, extended to the register's width (a register may be wider than the type)."""
+    """Write result bits, extended to the register's width, which may exceed the type's."""
     bits = d.bits if isinstance(d, Reg) else max(type_bits(dst), 16)
     e.assign(d, f"extend({row}, '{dst}', {bits})", BITS_CODE[bits])
 
@@ -208,9 +208,9 @@ def _directed(value: Array, mode: str) -> Array:
     out = value.astype(F32)
     for i, v in enumerate(value.tolist()):
         near = int(out[i])
-        if mode == "rp" and near < v or mode == "rz" and near < v < 0:
+        if (mode == "rp" and near < v) or (mode == "rz" and near < v < 0):
             out[i] = np.nextafter(out[i], F32(np.inf))
-        elif mode == "rm" and near > v or mode == "rz" and near > v > 0:
+        elif (mode == "rm" and near > v) or (mode == "rz" and near > v > 0):
             out[i] = np.nextafter(out[i], F32(-np.inf))
     return out
 
@@ -275,9 +275,7 @@ def pack_bf16(lo: Array, hi: Array, mode: str, flags: int) -> Array:
         half = (pair.view(U32) >> U32(16)).astype(U16)
     else:
         half = pair.astype(BF16).view(U16)
-    nan = np.isnan(pair)
-    if nan.any():
-        half = np.where(nan, U16(HALF_NAN), half)
+    half = _canonical_nan(pair, half)
     if flags & 8:
         half = _finite(half, 0x7F7F, 0x7F80)
     packed: Array = half.view(U32)[:, 0]
@@ -291,14 +289,23 @@ def pack_f16(lo: Array, hi: Array, mode: str, flags: int) -> Array:
     pair[:, 1] = hi
     if flags & 4:
         pair = relu(pair)
-    half = f64_to_f16(pair.astype(F64), mode, 0) if mode == "rz" else pair.astype(np.float16).view(U16)
-    nan = np.isnan(pair)
-    if nan.any():
-        half = np.where(nan, U16(HALF_NAN), half)
+    half = (
+        f64_to_f16(pair.astype(F64), mode, 0) if mode == "rz" else pair.astype(np.float16).view(U16)
+    )
+    half = _canonical_nan(pair, half)
     if flags & 8:
         half = _finite(half, 0x7BFF, 0x7C00)
     packed: Array = np.ascontiguousarray(half).view(U32)[:, 0]
     return packed
+
+
+def _canonical_nan(pair: Array, half: Array) -> Array:
+    """The NaN that the hardware makes, where there is one. A sum of squares finds out cheaply."""
+    flat = pair.reshape(-1)
+    squares = np.dot(flat, flat)
+    if squares == squares:
+        return half
+    return np.where(np.isnan(pair), U16(HALF_NAN), half)
 
 
 def _finite(half: Array, largest: int, infinity: int) -> Array:
@@ -343,4 +350,3 @@ def f32_to_tf32(bits: Array, mode: str) -> Array:
         rounded = bits + U32(0xFFF) + ((bits >> U32(13)) & U32(1))
     special = (bits & U32(0x7F800000)) == 0x7F800000
     return np.where(special, bits, rounded & U32(0xFFFFE000))
-

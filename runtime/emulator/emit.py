@@ -4,7 +4,7 @@ Each block becomes one function of a path (the lanes of a warp that run together
 all 32 lanes active, or a subset given by `p.m`. Inside:
 
     S           uniform registers, Python integers (unsigned bit patterns), one list a path
-    P H U W     rows of 32 lanes by width, and J I X E F D: the same rows as signed or float (values)
+    P H U W     rows of 32 lanes by width; J I X E F D are the same rows as signed or float
     K0, K1 ...  constants that are not integers
     p, C        the path and its CTA
 
@@ -19,9 +19,9 @@ from collections.abc import Sequence
 from ptxgen.errors import PtxSyntaxError
 
 from . import isa
-from .analysis import EXIT, Analysis, Block
-from .program import Imm, Mem, Negated, Op, Program, Reg, Sink, Special, Symbol, Two, Value, Vec
-from .values import BITS_CODE, CODE_BITS, CODE_DTYPE, f32_from_bits, f64_from_bits, float_bits
+from .analysis import EXIT, Analysis, Block, is_warp_index
+from .operands import Imm, Mem, Negated, Op, Program, Reg, Sink, Special, Symbol, Two, Value, Vec
+from .values import BITS_CODE, CODE_BITS, CODE_DTYPE, float_bits
 
 SIGNED = frozenset("JIX")
 FLOATS = {"E": "f16", "F": "f32", "D": "f64"}
@@ -63,6 +63,7 @@ class Emitter:
         self.full = True
         self.temporaries = 0
         self.current: Op | None = None
+        self.any_lane = False  # the op gives the same result from any lane's operands
 
     # -- blocks --------------------------------------------------------------------------------
 
@@ -81,9 +82,7 @@ class Emitter:
         else:
             self.line(f"return {block.next[0]}")
         body = "\n".join(self.lines)
-        bound = [
-            f" {code}=p.w.{code}" for code in "PHJEUIFWXD" if f"{code}[" in body
-        ]
+        bound = [f" {code}=p.w.{code}" for code in "PHJEUIFWXD" if f"{code}[" in body]
         if "S[" in body:
             bound.append(" S=p.S")
         if "T[" in body:
@@ -105,7 +104,12 @@ class Emitter:
         if op.guard is not None:
             self._enter_guard(op, row.pure)
         self._check_initialised(op)
+        self.any_lane = is_warp_index(op, self.analysis.thread_x)
+        before = len(self.lines)
         row.emit(self, op)
+        if self.indent > outer_indent and len(self.lines) == before:
+            self.line("pass")
+        self.any_lane = False
         self._track_initialised(op, row.pure)
         self.mask, self.indent = outer_mask, outer_indent
 
@@ -120,9 +124,13 @@ class Emitter:
         condition = f"~{row}" if negated else row
         name = self.temporary(condition if self.full else f"{condition} & m")
         if not pure:
-            self.line(f"if {name}.any():")
+            self.line(f"if count_nonzero({name}):")
             self.indent += 1
         self.mask = name
+        if "aligned" in op.quals or op.opcode == "bar":
+            self.line(f"whole_warp(p, {name}, {op.line})")
+        elif op.opcode == "barrier":
+            raise op.unsupported("a barrier under a guard that differs between lanes: branch")
 
     def _branch(self, op: Op, block: Block) -> None:
         if op.guard is None:
@@ -220,6 +228,8 @@ class Emitter:
             return self.uniform(value.base)
         if isinstance(value, Vec):
             return all(self.uniform(i) for i in value.items)
+        if isinstance(value, Two):
+            return self.uniform(value.first) and self.uniform(value.second)
         return True
 
     def scalar(self, value: Value, bits: int = 32, signed: bool = False) -> str:
@@ -229,13 +239,20 @@ class Emitter:
             half = 1 << (bits - 1)
             return str((pattern ^ half) - half if signed else pattern)
         if isinstance(value, Reg):
-            text = f"S[{self.slots[value.id]}]"
+            if self.analysis.uniform[value.id]:
+                text = f"S[{self.slots[value.id]}]"
+            else:
+                assert self.any_lane, value
+                text = f"int({BITS_CODE[value.bits]}[{self.slots[value.id]}][p.first])"
             if value.bits > bits:
                 text = f"({text} & {(1 << bits) - 1})"
         elif isinstance(value, Negated):
             return f"(not S[{self.slots[value.reg.id]}])"
         elif isinstance(value, Special):
-            text = f"({SPECIAL_EXPRESSIONS[value.name]})"
+            if value.name in VECTOR_SPECIALS and self.any_lane:
+                text = f"int({VECTOR_SPECIALS[value.name]}[p.first])"
+            else:
+                text = f"({SPECIAL_EXPRESSIONS[value.name]})"
         elif isinstance(value, Symbol):
             text = self.symbol(value)
         else:
@@ -343,14 +360,15 @@ class Emitter:
         """`dst = ufunc(arguments)` straight into the destination row."""
         if isinstance(dst, Sink):
             return
-        assert isinstance(dst, Reg) and not self.analysis.uniform[dst.id], dst
+        assert isinstance(dst, Reg)
+        assert not self.analysis.uniform[dst.id]
         if dst.bits != CODE_BITS[code]:
             raise PtxSyntaxError(
                 f"{self.program.registers[dst.id]} has {dst.bits} bits where the instruction "
                 f"gives {CODE_BITS[code]}"
             )
         target = f"{code}[{self.slots[dst.id]}]"
-        tail = f"out={target}, where={self.mask}" if self.mask else target
+        tail = f"out={target}, where={self.mask}" if self.mask else f"out={target}"
         self.line(f"{ufunc}({', '.join(arguments)}, {tail})")
 
 
@@ -361,4 +379,3 @@ def flatten(value: Value) -> tuple[Value, ...]:
     if isinstance(value, Two):
         return (value.first, value.second)
     return (value,)
-

@@ -44,7 +44,9 @@ def div_rows(a: Array, b: Array) -> Array:
         magnitude = np.abs(a).view(f"u{a.itemsize}") // np.abs(safe).view(f"u{a.itemsize}")
         q = magnitude.view(a.dtype)
         q = np.where((a < 0) != (b < 0), -q, q)
-    return np.where(zero, a.dtype.type(0) - a.dtype.type(1) if a.dtype.kind == "i" else ~q.dtype.type(0), q)
+    return np.where(
+        zero, a.dtype.type(0) - a.dtype.type(1) if a.dtype.kind == "i" else ~q.dtype.type(0), q
+    )
 
 
 def rem_rows(a: Array, b: Array) -> Array:
@@ -54,15 +56,15 @@ def rem_rows(a: Array, b: Array) -> Array:
 def shl_rows(a: Array, n: Array) -> Array:
     bits = a.itemsize * 8
     small = np.minimum(n, bits - 1).astype(a.dtype)
-    return np.where(n < bits, np.left_shift(a, small), a.dtype.type(0))
+    return np.asarray(np.where(n < bits, np.left_shift(a, small), a.dtype.type(0)))
 
 
 def shr_rows(a: Array, n: Array) -> Array:
     bits = a.itemsize * 8
     shifted = np.right_shift(a, np.minimum(n, bits - 1).astype(a.dtype))
     if a.dtype.kind == "i":
-        return shifted  # the sign fills, so width - 1 is as good as width
-    return np.where(n < bits, shifted, a.dtype.type(0))
+        return np.asarray(shifted)  # the sign fills, so width - 1 is as good as width
+    return np.asarray(np.where(n < bits, shifted, a.dtype.type(0)))
 
 
 def _funnel(lo: Array, hi: Array, n: Array, wrap: int) -> tuple[Array, Array]:
@@ -96,7 +98,7 @@ def high_product_u64(a: Array, b: Array) -> Array:
     a0, a1, b0, b1 = a & 0xFFFFFFFF, a >> U64(32), b & 0xFFFFFFFF, b >> U64(32)
     middle = a1 * b0 + (a0 * b0 >> U64(32))
     carry = a0 * b1 + (middle & 0xFFFFFFFF)
-    return a1 * b1 + (middle >> U64(32)) + (carry >> U64(32))
+    return np.asarray(a1 * b1 + (middle >> U64(32)) + (carry >> U64(32)))
 
 
 def high_product_s64(a: Array, b: Array) -> Array:
@@ -181,13 +183,13 @@ def _parts(a: Array, dtype: str, count: int) -> Array:
 def dp4a_rows(a: Array, b: Array, c: Array, a_signed: int, b_signed: int) -> Array:
     x = _parts(a, "i1" if a_signed else "u1", 4)
     y = _parts(b, "i1" if b_signed else "u1", 4)
-    return ((x * y).sum(axis=1) + c.astype(I64)).astype(U32)
+    return np.asarray(((x * y).sum(axis=1) + c.astype(I64)).astype(U32))
 
 
 def dp2a_rows(a: Array, b: Array, c: Array, a_signed: int, b_signed: int, part: int) -> Array:
     x = _parts(a, "i2" if a_signed else "u2", 2)
     y = _parts(b, "i1" if b_signed else "u1", 4)[:, part : part + 2]
-    return ((x * y).sum(axis=1) + c.astype(I64)).astype(U32)
+    return np.asarray(((x * y).sum(axis=1) + c.astype(I64)).astype(U32))
 
 
 def saturate_s32(value: int) -> int:

@@ -40,7 +40,9 @@ def _extreme(x: Array, y: Array, nan: int, plain: np.ufunc, propagate: np.ufunc)
     out = (propagate if nan else plain)(x, y)
     zeros = (x == 0) & (y == 0)
     if zeros.any():  # -0 is less than +0 here
-        negative = np.signbit(x) | np.signbit(y) if plain is np.fmin else np.signbit(x) & np.signbit(y)
+        negative = (
+            np.signbit(x) | np.signbit(y) if plain is np.fmin else np.signbit(x) & np.signbit(y)
+        )
         out = np.where(zeros, np.where(negative, -0.0, 0.0).astype(out.dtype), out)
     return np.asarray(out)
 
@@ -102,11 +104,11 @@ def rcp_odd(x: Array) -> Array:
 
 
 def reciprocal(x: Array) -> Array:
-    return np.divide(x.dtype.type(1), x)
+    return np.asarray(np.divide(x.dtype.type(1), x))
 
 
 def fma_f32(x: Array, y: Array, z: Array) -> Array:
-    """fma.rn.f32. f64 alone is wrong when its rounding lands on a tie of f32, so those are redone."""
+    """fma.rn.f32. f64 alone is wrong where its rounding lands on a tie of f32: those are redone."""
     p = x.astype(F64) * y
     c = np.asarray(z, F64)
     s = p + c
@@ -207,11 +209,11 @@ def f32_to_f16(x: Array, mode: str) -> Array:
 
 
 def is_normal(x: Array) -> Array:
-    return np.isfinite(x) & (np.abs(x) >= np.finfo(x.dtype).tiny)
+    return np.asarray(np.isfinite(x) & (np.abs(x) >= np.finfo(x.dtype).tiny))
 
 
 def is_subnormal(x: Array) -> Array:
-    return (x != 0) & (np.abs(x) < np.finfo(x.dtype).tiny)
+    return np.asarray((x != 0) & (np.abs(x) < np.finfo(x.dtype).tiny))
 
 
 # -- approximations, in f64 ---------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ptxgen.errors import UnsupportedPtx
 
-from .program import Negated, Op, Reg, Special, Two, Value, Vec
+from .operands import Negated, Op, Reg, Special, Two, Value, Vec
 
 if TYPE_CHECKING:
     from .emit import Emitter

@@ -1,9 +1,9 @@
 """A compiled entry: the program, what is known of it, and a Python function a basic block.
 
-    parse ─▶ lower (program) ─▶ analyse ─▶ place registers ─▶ emit every block ─▶ compile on first use
+    parse ─▶ lower ─▶ split webs ─▶ analyse ─▶ place registers ─▶ emit every block ─▶ compile
 
-Emitting every block at once is what finds unsupported instructions before anything runs; turning the
-source into code waits until a block is reached, since most masked variants never are.
+Emitting every block at once is what finds unsupported instructions before anything runs; turning
+the source into code waits until a block is reached, since most masked variants never are.
 """
 
 from __future__ import annotations
@@ -17,19 +17,35 @@ from ptxgen.errors import PtxSyntaxError
 from ptxgen.ptx import ast, parse
 from ptxgen.spec import Dim3
 
-from . import alu_int, atomics, barriers, bulk, control, convert, matrix, mbarrier, warp, wgmma
-from .analysis import Analysis, analyse
+from . import (
+    alu_bits,
+    alu_int,
+    atomics,
+    barriers,
+    bulk,
+    control,
+    convert,
+    matrix,
+    mbarrier_forms,
+    register_pool,
+    warp,
+    wgmma,
+)  # fmt: skip
+from .analysis import Analysis, analyse, basic_blocks
 from .emit import Emitter
 from .isa import registers_of
 from .namespace import NAMESPACE
-from .program import Op, Program, Vec, lower
+from .operands import Op, Program, Vec
+from .program import lower
 from .state import Path, RegisterFile
 from .values import BITS_CODE
+from .webs import split_webs
 
 BlockFunction: TypeAlias = Callable[[Path], int]
 # Importing these fills the opcode table.
 OPCODE_MODULES = (
-    alu_int, atomics, barriers, bulk, control, convert, matrix, mbarrier, warp, wgmma,
+    alu_bits, alu_int, atomics, barriers, bulk, control, convert, matrix, mbarrier_forms,
+    register_pool, warp, wgmma,
 )  # fmt: skip
 
 
@@ -39,6 +55,7 @@ class Kernel:
 
     def __init__(self, module: ast.Module, entry: str | None, block: Dim3) -> None:
         self.program: Program = lower(module, entry)
+        split_webs(self.program, basic_blocks(self.program))
         self.analysis: Analysis = analyse(self.program, block)
         self.doubtful = [
             r for r in range(len(self.program.bits)) if (self.analysis.doubtful >> r) & 1

@@ -1,35 +1,29 @@
 """The machine: runs a grid of a compiled kernel, cluster by cluster.
 
-A cluster's warps take turns; a path runs until it waits, exits or has had its share. Clusters run one
-after another. When nothing can go on, the next cluster is admitted (as many CTAs as there are SMs), so
-that programs whose CTAs wait for each other run too. When nothing can go on even then: a deadlock.
+A cluster's warps take turns; a path runs until it waits, exits or has had its share. Clusters run
+one after another. When nothing can go on, the next cluster is admitted (as many CTAs as there are
+SMs), so that programs whose CTAs wait for each other run too. When nothing can go on even then: a
+deadlock. The loop itself is in `run`.
 """
 
 from __future__ import annotations
 
-import random
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from ptxgen.errors import Deadlock, EmulatorError, LaunchError
+from ptxgen.errors import LaunchError
 from ptxgen.ptx import ast
 from ptxgen.spec import Dim3
 
-from .analysis import EXIT
-from .barriers import ClusterBarrier, RegisterPool, entry_registers
 from .kernel import Kernel, KernelCache
-from .mbarrier import MbarrierWait
-from .memory import Bank, GlobalMemory
-from .queue import MODES, AsyncQueue, Mode
+from .memory import GlobalMemory
+from .queue import MODES, Mode
 from .report import Report
-from .space import WINDOWS, align_up
-from .state import CTA, PARK, RELOAD, Cluster, Epoch, Path, Warp
-from .wgmma import WgmmaQueue, touch_registers
+from .run import Run
 
 Schedule: TypeAlias = Literal["round_robin", "random"]
 SLICE_BLOCKS = 512  # basic blocks that a path may run before the next one has its turn
@@ -37,20 +31,6 @@ SPIN_BLOCKS = 64  # the longest loop that is recognised as spinning
 SMEM_PER_CTA_BYTES = 232_448
 
 CACHE = KernelCache()
-
-
-@dataclass(frozen=True, slots=True)
-class EpochWait:
-    """A path that spins: the same state, and nothing it could see has changed."""
-
-    epoch: Epoch
-    value: int
-
-    def ready(self) -> bool:
-        return self.epoch.value != self.value
-
-    def describe(self) -> str:
-        return "spins in a loop on memory that nothing changes any more"
 
 
 class Machine:
@@ -123,7 +103,7 @@ class Machine:
         """As `launch`, for an entry that is compiled."""
         start = time.perf_counter()
         shape = _checked_shape(kernel, grid, block, cluster, smem_bytes)
-        run = _Run(self, kernel, grid, block, shape, smem_bytes, memory)
+        run = Run(self, kernel, grid, block, shape, smem_bytes, memory)
         run.load(params)
         with np.errstate(all="ignore"):
             run.run()
@@ -171,272 +151,3 @@ def _checked_shape(
     if problems:
         raise LaunchError(f"{kernel.program.entry} cannot be launched: " + "; ".join(problems))
     return shape
-
-
-class _Run:
-    """One launch: its clusters, and the loop that runs them."""
-
-    def __init__(
-        self,
-        machine: Machine,
-        kernel: Kernel,
-        grid: Dim3,
-        block: Dim3,
-        cluster: Dim3,
-        smem_bytes: int,
-        memory: GlobalMemory,
-    ) -> None:
-        self.machine = machine
-        self.kernel = kernel
-        self.grid, self.block, self.cluster = grid, block, cluster
-        self.smem_bytes = smem_bytes
-        self.memory = memory
-        self.epoch = Epoch()
-        self.events: Counter[str] = Counter()
-        self.counts = [0] * len(kernel.analysis.blocks)
-        self.rng = random.Random(machine.seed)
-        self.blocks_left = machine.max_blocks
-        self.active: list[Cluster] = []
-        self.gave_up_at = -1  # the epoch at which waiting try_waits were last told to give up
-
-    # -- memory --------------------------------------------------------------------------------
-
-    def load(self, params: Mapping[str, bytes]) -> None:
-        """Fill the parameter block, the constant bank and the module's global variables."""
-        program = self.kernel.program
-        missing = program.params.keys() ^ params.keys()
-        if missing:
-            raise LaunchError(
-                f"{program.entry} takes {', '.join(program.params) or 'no parameters'}; "
-                f"unknown or missing: {', '.join(sorted(missing))}"
-            )
-        block = np.zeros(align_up(max(program.param_bytes, 16), 16), np.uint8)
-        for name, (offset, size) in program.params.items():
-            raw = params[name]
-            if len(raw) != size:
-                raise LaunchError(f"parameter {name} has {size} bytes, got {len(raw)}")
-            block[offset : offset + size] = np.frombuffer(raw, np.uint8)
-        self.params = Bank("the parameter block", block, 0, tracked=False, writable=False)
-        consts = np.zeros(align_up(max(program.consts.size, 16), 16), np.uint8)
-        self.consts = Bank("constant memory", consts, 0, tracked=False, writable=False)
-        self.globals_base = 0
-        if program.globals.size:
-            self.globals_base = self.memory.allocate(program.globals.size, "global variables")
-            bank = self.memory.find(self.globals_base)
-            assert bank is not None
-            self._initialise(program.globals.data, bank.data)
-        self._initialise(program.consts.data, consts)
-
-    def _initialise(self, data: list, target: np.ndarray) -> None:  # type: ignore[type-arg]
-        for item in data:
-            raw = bytearray(item.raw)
-            for at, symbol, generic in item.links:
-                address = symbol.offset
-                if symbol.space == "global":
-                    address += self.globals_base
-                elif generic:
-                    address += WINDOWS[symbol.space]
-                raw[at : at + 8] = address.to_bytes(8, "little")
-            target[item.offset : item.offset + len(raw)] = np.frombuffer(bytes(raw), np.uint8)
-
-    # -- clusters ------------------------------------------------------------------------------
-
-    def clusters(self) -> Iterator[tuple[int, int, int]]:
-        """The first CTA of every cluster, in launch order."""
-        c, g = self.cluster, self.grid
-        for z in range(0, g.z, c.z):
-            for y in range(0, g.y, c.y):
-                for x in range(0, g.x, c.x):
-                    yield x, y, z
-
-    def admit(self, first: tuple[int, int, int]) -> None:
-        """Make the CTAs of one cluster."""
-        queue = AsyncQueue(self.machine.mode, self.rng)
-        ctas: list[CTA] = []
-        c = self.cluster
-        for rank in range(c.size):
-            place = (rank % c.x, rank // c.x % c.y, rank // (c.x * c.y))
-            files = [self.kernel.take_file() for _ in range(-(-self.block.size // 128))]
-            cta = CTA(
-                self.kernel, self.memory, rank=rank,
-                ctaid=(first[0] + place[0], first[1] + place[1], first[2] + place[2]),
-                grid=self.grid, cluster=c, block=self.block, smem_bytes=self.smem_bytes,
-                epoch=self.epoch, events=self.events, files=files,
-            )  # fmt: skip
-            cta.params, cta.consts, cta.globals_base = self.params, self.consts, self.globals_base
-            cta.queue = queue
-            entry = entry_registers(self.kernel.program.directives)
-            if entry is not None:
-                cta.pool = RegisterPool(entry)
-                for w in cta.warps:
-                    w.registers = entry
-            for group in cta.groups:
-                group.wgmma = WgmmaQueue(group, eager=self.machine.mode == "eager")
-            ctas.append(cta)
-        cluster = Cluster(ctas, ClusterBarrier(ctas))
-        for cta in ctas:
-            cta.cluster = cluster
-        self.active.append(cluster)
-
-    def retire(self) -> bool:
-        """Drop clusters that have finished; whether there were any."""
-        done = [c for c in self.active if all(cta.exited for cta in c.ctas)]
-        for cluster in done:
-            while cluster.ctas[0].queue.advance():
-                pass
-            self.active.remove(cluster)
-            for cta in cluster.ctas:
-                for group in cta.groups:
-                    self.kernel.give_file(group.registers)
-        return bool(done)
-
-    def run(self) -> None:
-        waiting = self.clusters()
-        while True:
-            if not self.active:
-                first = next(waiting, None)
-                if first is None:
-                    return
-                self.admit(first)
-            if self.round():
-                self.retire()
-                continue
-            if any([c.ctas[0].queue.advance() for c in self.active]):
-                continue
-            resident = self.cluster.size * (len(self.active) + 1)
-            first = next(waiting, None) if resident <= self.machine.sms else None
-            if first is not None:
-                self.admit(first)
-                continue
-            if self.gave_up_at != self.epoch.value and self.give_up_waits():
-                continue
-            raise Deadlock(self.deadlock())
-
-    def give_up_waits(self) -> bool:
-        """Let every try_wait return false once: its time limit has passed."""
-        self.gave_up_at = self.epoch.value
-        waits = [p for p in self.paths() if isinstance(p.wait, MbarrierWait)]
-        for p in waits:
-            p.expired, p.wait = True, None
-        return bool(waits)
-
-    def paths(self) -> Iterator[Path]:
-        for w in self.warps():
-            yield from w.paths
-
-    def warps(self) -> Iterator[Warp]:
-        for cluster in self.active:
-            for cta in cluster.ctas:
-                yield from cta.warps
-
-    # -- running -------------------------------------------------------------------------------
-
-    def round(self) -> bool:
-        """Give every path a turn; whether any could go on."""
-        warps = list(self.warps())
-        if self.machine.schedule == "random":
-            self.rng.shuffle(warps)
-        ran = False
-        for w in warps:
-            for p in list(w.paths):
-                if p.wait is not None:
-                    if not p.wait.ready():
-                        continue
-                    p.wait = None
-                if p in w.paths:
-                    ran = True
-                    self.turn(p)
-        return ran
-
-    def turn(self, p: Path) -> None:
-        budget = SLICE_BLOCKS
-        if self.machine.schedule == "random":
-            budget = self.rng.randrange(1, 64)
-        epoch = self.epoch.value
-        exhausted = self.advance(p, budget)
-        if exhausted:
-            self.blocks_left -= budget
-            if self.blocks_left < 0:
-                raise EmulatorError(
-                    f"no end after {self.machine.max_blocks:,} basic blocks: {p.where()} is at PTX "
-                    f"line {self.kernel.line(p.pc)}; raise max_blocks if the program is that long"
-                )
-            if epoch == self.epoch.value and budget == SLICE_BLOCKS:
-                self.park_if_spinning(p)
-        p.C.queue.between_warps()
-
-    def advance(self, p: Path, budget: int) -> bool:
-        """Run a path until it waits, splits, meets or exits; True when its share was used up."""
-        kernel, counts, w = self.kernel, self.counts, p.w
-        touch, group = kernel.touch, p.w.group
-        table = kernel.full if p.full else kernel.masked
-        pc, meet = p.pc, p.meet
-        while budget:
-            budget -= 1
-            touched = touch[pc]
-            if touched and (touched & w.inflight or touched & group.resident):
-                p.pc = pc
-                touch_registers(w, p, touched, kernel.line(pc))
-            after = table[pc](p)
-            if after >= 0:
-                counts[pc] += 1
-                pc = after
-                if pc == meet:
-                    p.pc = pc
-                    p.arrive()
-                    return False
-            elif after == PARK:
-                p.pc = pc
-                return False
-            elif after == EXIT:
-                counts[pc] += 1
-                p.pc = pc
-                p.leave()
-                p.C.cluster.barrier.update()
-                return False
-            else:
-                assert after == RELOAD
-                counts[pc] += 1
-                return False
-        p.pc = pc
-        return True
-
-    def park_if_spinning(self, p: Path) -> None:
-        """Put a path aside when it comes back to the same state while nothing changes."""
-        epoch, start, state = self.epoch.value, p.pc, self.snapshot(p)
-        for _ in range(SPIN_BLOCKS):
-            if not self.advance(p, 1) or self.epoch.value != epoch:
-                return
-            if p.pc == start and self.snapshot(p) == state:
-                p.wait = EpochWait(self.epoch, epoch)
-                return
-
-    def snapshot(self, p: Path) -> tuple[object, ...]:
-        w = p.w
-        column = slice(32 * (w.index % 4), 32 * (w.index % 4) + 32)
-        arrays = w.group.registers.arrays.values()
-        return (tuple(p.S), *(a[:, column].tobytes() for a in arrays))
-
-    # -- messages ------------------------------------------------------------------------------
-
-    def deadlock(self) -> str:
-        """Who waits for what, one line a reason."""
-        reasons: dict[tuple[str, str, int], list[str]] = {}
-        for p in self.paths():
-            what = p.wait.describe() if p.wait is not None else "can run"
-            key = (p.C.name, what, self.kernel.line(p.pc))
-            lanes = "" if p.full else f" (lanes {p.mask:#010x})"
-            reasons.setdefault(key, []).append(f"{p.w.index}{lanes}")
-        lines = ["deadlock: nothing can run and nothing is pending"]
-        for (cta, what, line), warps in reasons.items():
-            who = f"warp{'s' if len(warps) > 1 else ''} {', '.join(warps)}"
-            lines.append(f"  CTA {cta} {who} at PTX line {line}: {what}")
-        for cluster in self.active:
-            for cta in cluster.ctas:
-                for barrier in cta.named.values():
-                    if barrier.active:
-                        lines.append(f"  CTA {cta.name} {barrier.describe()}")
-                if cta.pool is not None and cta.pool.free:
-                    lines.append(f"  CTA {cta.name} {cta.pool.describe()}")
-        return "\n".join(lines)
-

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .access import load_rows, store_rows
-from .barriers import require_whole_warp
+from .access import load_rows, store_values
 from .emit import Emitter, flatten
 from .isa import opcode
-from .program import Mem, Op
+from .operands import Mem, Op
 from .state import Path
 from .values import Array
+from .whole_warp import require_whole_warp
 
 
 def _count(op: Op) -> tuple[int, int]:
@@ -74,9 +74,7 @@ def _row_lanes(count: int) -> Array | None:
     return None if count == 4 else np.arange(32) < 8 * count
 
 
-def load_matrices(
-    p: Path, space: str, address: Array, count: int, trans: int, line: int
-) -> Array:
+def load_matrices(p: Path, space: str, address: Array, count: int, trans: int, line: int) -> Array:
     require_whole_warp(p, line, "ldmatrix")
     words = load_rows(p, space, address, 4, 4, _row_lanes(count), line)  # [4 words, 32 rows]
     matrices = np.ascontiguousarray(words.T).reshape(4, 8, 4)[:count]  # [matrix, row, word]
@@ -96,8 +94,7 @@ def store_matrices(
     if trans:
         halves = matrices.view(np.uint16)
         matrices = np.ascontiguousarray(halves.transpose(0, 2, 1)).view(np.uint32)
-    words = matrices.reshape(32, 4).T
-    store_rows(p, space, address, 4, list(words), _row_lanes(count), line)
+    store_values(p, space, address, 4, matrices.reshape(32, 4), _row_lanes(count), line)
 
 
 def transposed(p: Path, row: Array, line: int) -> Array:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import ctypes
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,7 @@ class Fault(Exception):
     size: int
 
 
+@lru_cache
 def _repeat(code: int, width: int) -> int:
     return int.from_bytes(bytes([code]) * width, "little")
 
@@ -81,7 +83,7 @@ class Bank:
             values: Array = view[index]
         except IndexError:
             raise self._out_of_range(offset, unit) from None
-        if state is not None and (state[index] != _repeat(WRITTEN, min(unit, 8))).any():
+        if state is not None and np.count_nonzero(state[index] != _repeat(WRITTEN, min(unit, 8))):
             raise self._bad_state(offset, unit, reading=True)
         return values
 
@@ -102,7 +104,7 @@ class Bank:
         index = offset >> shift
         try:
             if state is not None:
-                if (state[index] & _repeat(BARRIER | OUTSIDE, min(unit, 8))).any():
+                if np.count_nonzero(state[index] & _repeat(BARRIER | OUTSIDE, min(unit, 8))):
                     raise self._bad_state(offset, unit, reading=False)
                 state[index] = _repeat(WRITTEN, min(unit, 8))
             view[index] = values
@@ -115,7 +117,11 @@ class Bank:
         if found is None:
             unit = width * count
             whole = self.size // unit * unit
-            if (self.base | self.data.ctypes.data) % width or self.base % unit or whole != self.size:
+            if (
+                (self.base | self.data.ctypes.data) % width
+                or self.base % unit
+                or whole != self.size
+            ):
                 found = (self.data, None, -1)
             else:
                 view = self.data.view(_UNSIGNED[width]).reshape(-1, count)
@@ -160,7 +166,9 @@ class Bank:
     def read(self, offset: int, size: int, align: int = 1) -> Array:
         """A view of `size` bytes, after the checks of a read."""
         self._check_range(offset, size, align)
-        if self.state is not None and (self.state[offset : offset + size] != WRITTEN).any():
+        if self.state is not None and np.count_nonzero(
+            self.state[offset : offset + size] != WRITTEN
+        ):
             raise self._bad_state(np.array([offset]), size, reading=True)
         found: Array = self.data[offset : offset + size]
         return found
@@ -301,9 +309,11 @@ class GlobalMemory:
                 bank.writable = bank.writable or writable
                 return
             if low < end and start < high:
-                raise ValueError(f"{name} partly overlaps {bank.name}; register their union instead")
+                raise ValueError(
+                    f"{name} partly overlaps {bank.name}; register their union instead"
+                )
         self._keep.append(owner)
-        raw = (ctypes.c_uint8 * (high - low)).from_address(low) if high > low else b""
+        raw: Any = (ctypes.c_uint8 * (high - low)).from_address(low) if high > low else b""
         base = align_up(self._next, 256) + low % 256
         bank = self._place(name, np.frombuffer(raw, np.uint8), base, writable)
         self._hosts.append((low, high, bank))

@@ -8,8 +8,23 @@ from typing import Any
 import numpy as np
 
 from . import (
-    access, atomics, barriers, bulk, control, convert, functions, functions_float, matrix, mbarrier,
-    tma, warp, wgmma,
+    access,
+    atomics,
+    barriers,
+    bulk,
+    cluster,
+    control,
+    convert,
+    functions,
+    functions_float,
+    matrix,
+    mbarrier,
+    mbarrier_forms,
+    register_pool,
+    tma,
+    warp,
+    wgmma,
+    whole_warp,
 )  # fmt: skip
 from .values import CODE_DTYPE, Array
 
@@ -17,7 +32,8 @@ _UFUNCS = (
     "add", "subtract", "multiply", "divide", "bitwise_and", "bitwise_or", "bitwise_xor", "minimum",
     "maximum", "logical_and", "logical_or", "logical_xor", "logical_not", "negative", "absolute",
     "invert", "left_shift", "right_shift", "equal", "not_equal", "less", "less_equal", "greater",
-    "greater_equal", "isnan", "isfinite", "isinf", "sqrt", "where", "copyto", "clip", "broadcast_to",
+    "greater_equal", "count_nonzero", "isnan", "isfinite", "isinf", "sqrt", "where", "copyto",
+    "clip", "broadcast_to",
 )  # fmt: skip
 
 
@@ -45,7 +61,9 @@ def _lane_masks() -> dict[str, Array]:
 
 
 NAMESPACE: dict[str, Any] = {
+    # __import__ is for NumPy, whose C functions import lazily through the caller's builtins.
     "__builtins__": {
+        "__import__": __import__,
         "bool": bool, "int": int, "min": min, "max": max, "abs": abs, "sum": sum, "all": all,
         "any": any, "None": None, "True": True, "False": False,
     },
@@ -79,14 +97,15 @@ NAMESPACE: dict[str, Any] = {
         name: getattr(convert, name)
         for name in (
             "int_row", "int_to_f64", "int_to_int", "extend", "int_to_float", "float_to_int",
-            "float_to_float", "pack_bf16", "pack_f16", "pack_fp8", "pack_fp8_from_f16", "unpack_fp8",
-            "f32_to_tf32",
+            "float_to_float", "pack_bf16", "pack_f16", "pack_fp8", "pack_fp8_from_f16",
+            "unpack_fp8", "f32_to_tf32",
         )
     },
     **{
         name: getattr(access, name)
         for name in ("load_one", "store_one", "load_rows", "store_rows", "widen", "one_of")
     },
+    "whole_warp": whole_warp.guarded_aligned,
     "atomic": atomics.atomic,
     "trap": control.trapped,
     "broadcast": warp.broadcast, "shuffle": warp.shuffle_rows, "vote": warp.vote_row,
@@ -94,17 +113,18 @@ NAMESPACE: dict[str, Any] = {
     **{
         name: getattr(barriers, name)
         for name in (
-            "barrier_sync", "barrier_arrive", "barrier_reduce", "warp_sync", "cluster_arrive",
-            "cluster_wait", "set_max_registers",
+            "barrier_sync", "barrier_arrive", "barrier_reduce", "warp_sync",
         )
     },
+    "cluster_arrive": cluster.cluster_arrive, "cluster_wait": cluster.cluster_wait,
+    "set_max_registers": register_pool.set_max_registers,
     **{
         name: getattr(mbarrier, name)
         for name in (
             "mbarrier_init", "mbarrier_inval", "mbarrier_arrive", "mbarrier_tx", "mbarrier_wait",
-            "check_rank",
         )
     },
+    "check_rank": mbarrier_forms.check_rank,
     **{
         name: getattr(tma, name)
         for name in ("tensor_load", "tensor_store", "prefetch_tensor_map", "lane_value")

@@ -10,13 +10,28 @@ Nothing here executes, and nothing here knows what an opcode means beyond `bra`,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass
 
 from ptxgen.errors import PtxSyntaxError, UnsupportedPtx
 from ptxgen.ptx import ast
 
+from .operands import (
+    Data,
+    Imm,
+    Mem,
+    Negated,
+    Op,
+    Program,
+    Reg,
+    Segment,
+    Sink,
+    Special,
+    Symbol,
+    Target,
+    Two,
+    Value,
+    Vec,
+)  # fmt: skip
 from .space import SMEM_RESERVED_BYTES, align_up
 from .values import float_bits
 
@@ -25,145 +40,6 @@ REGISTER_BITS = {
     "b32": 32, "u32": 32, "s32": 32, "f32": 32, "f16x2": 32, "bf16x2": 32,
     "b64": 64, "u64": 64, "s64": 64, "f64": 64,
 }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Reg:
-    """A register. 8-bit registers are kept in 16 bits, as the hardware keeps them in 32."""
-
-    id: int
-    bits: int
-
-
-@dataclass(frozen=True, slots=True)
-class Imm:
-    """A constant; `kind` as in `ast.Immediate`."""
-
-    value: int
-    kind: str
-
-
-@dataclass(frozen=True, slots=True)
-class Symbol:
-    """The address of a variable: an offset within its state space."""
-
-    space: str  # shared | local | param | global | const
-    offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class Special:
-    """A special register such as %tid.x."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Vec:
-    items: tuple[Value, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Mem:
-    """`[base + offset]`, with the coordinates of a tensor operand."""
-
-    base: Reg | Imm | Symbol
-    offset: int = 0
-    coordinates: tuple[Value, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Negated:
-    """`!p`."""
-
-    reg: Reg
-
-
-@dataclass(frozen=True, slots=True)
-class Two:
-    """`d|p`."""
-
-    first: Value
-    second: Value
-
-
-@dataclass(frozen=True, slots=True)
-class Sink:
-    """`_`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A branch target: the index of an op."""
-
-    index: int
-
-
-Value: TypeAlias = Reg | Imm | Symbol | Special | Vec | Mem | Negated | Two | Sink | Target
-
-
-@dataclass(frozen=True, slots=True)
-class Op:
-    """One instruction with resolved operands. `quals` are the qualifiers after the opcode."""
-
-    index: int
-    mnemonic: str
-    opcode: str
-    quals: tuple[str, ...]
-    operands: tuple[Value, ...]
-    guard: tuple[Reg, bool] | None  # (predicate, negated)
-    line: int
-
-    def has(self, *names: str) -> bool:
-        return any(name in self.quals for name in names)
-
-    def unsupported(self, reason: str) -> UnsupportedPtx:
-        """The error for a form that the emulator does not execute."""
-        return UnsupportedPtx(
-            f"{self.mnemonic} is not executed by the emulator: {reason}",
-            line=self.line,
-            opcode=self.opcode,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Data:
-    """Initial contents of a .global or .const variable; `links` are (offset, symbol) addresses."""
-
-    offset: int
-    raw: bytes
-    links: tuple[tuple[int, Symbol, bool], ...]  # (at, target, generic)
-
-
-@dataclass(slots=True)
-class Segment:
-    """A state space that is laid out at compile time: its size so far and its initial contents."""
-
-    size: int = 0
-    data: list[Data] = field(default_factory=list)
-
-    def place(self, size: int, align: int) -> int:
-        offset = align_up(self.size, max(align, 1))
-        self.size = offset + size
-        return offset
-
-
-@dataclass(slots=True, kw_only=True)
-class Program:
-    """A lowered entry."""
-
-    entry: str
-    registers: list[str]  # names, for messages; the index is Reg.id
-    bits: list[int]
-    ops: list[Op]
-    params: dict[str, tuple[int, int]]  # name -> (offset, size) in the parameter block
-    param_bytes: int
-    shared: Segment
-    dynamic_offset: int  # where extern shared memory starts
-    local: Segment
-    globals: Segment
-    consts: Segment
-    directives: Mapping[str, tuple[int, ...]]
 
 
 class _Scope:
@@ -303,7 +179,9 @@ class _Lowering:
                 at = i * width
                 if isinstance(item, ast.Immediate):
                     value = _constant(item, v.type)
-                    raw[at : at + width] = (value & ((1 << 8 * width) - 1)).to_bytes(width, "little")
+                    raw[at : at + width] = (value & ((1 << 8 * width) - 1)).to_bytes(
+                        width, "little"
+                    )
                     continue
                 base = item.base if isinstance(item, ast.Offset) else item
                 symbol = scope.find(base.text) if isinstance(base, ast.Name) else None
@@ -512,7 +390,13 @@ class _Lowering:
         found = scope.find(text)
         if found is not None:
             return found
-        if text.startswith("%") or text in ("WARP_SZ",):
+        base, dot, _ = text.partition(".")
+        if dot and isinstance(scope.find(base), Reg):
+            raise PtxSyntaxError(
+                f"{text} is read as a part of register {base}: give the register another name",
+                line=line,
+            )
+        if text.startswith("%") or text == "WARP_SZ":
             return Special(text)
         raise PtxSyntaxError(f"{text} is not declared", line=line)
 
@@ -527,4 +411,3 @@ def _constant(value: ast.Immediate, type_: str) -> int:
     if type_ in ("f32", "f16", "bf16") or (type_ == "f64" and value.kind == "int"):
         return float_bits(value.value, value.kind, type_)
     return value.value
-

@@ -1,7 +1,7 @@
 """What a running grid consists of.
 
     Cluster ── CTA ── Warpgroup ── Warp ── Path
-                │         │          │       a set of lanes that run together: pc, mask, uniform registers
+                │         │          │       lanes that run together: pc, mask, uniform registers
                 │         │          registers of 32 lanes, as columns of the warpgroup's arrays
                 │         wgmma queue and accumulator tiles (see wgmma.py)
                 shared window, mbarriers, named barriers, register pool
@@ -28,11 +28,13 @@ from .space import RANK_SHIFT
 from .values import CODE_DTYPE, POISON, Array
 
 if TYPE_CHECKING:
-    from .barriers import ClusterBarrier, NamedBarrier, RegisterPool
-    from .queue import AsyncQueue, BulkGroups
+    from .barriers import NamedBarrier
+    from .cluster import ClusterBarrier
     from .kernel import Kernel
     from .mbarrier import Mbarrier
-    from .wgmma import WgmmaQueue
+    from .queue import AsyncQueue, BulkGroups
+    from .register_pool import RegisterPool
+    from .wgmma_queue import WgmmaQueue
 
 FULL_MASK = 0xFFFFFFFF
 PARK, RELOAD, YIELD = -2, -3, -4  # what a block function returns instead of the next block
@@ -139,7 +141,7 @@ class Path:
     """Lanes of one warp that run together."""
 
     __slots__ = (
-        "C", "S", "expired", "full", "join", "lanes", "m", "mask", "meet", "pc", "steps", "token",
+        "C", "S", "expired", "first", "full", "join", "lanes", "m", "mask", "meet", "pc", "token",
         "w", "wait",
     )  # fmt: skip
 
@@ -153,7 +155,6 @@ class Path:
         self.wait: Wait | None = None
         self.token: Any = None  # what a waiting instruction remembers between its retries
         self.expired = False  # a try_wait may return false once
-        self.steps = 0
         self.set_mask(mask)
 
     def set_mask(self, mask: int) -> None:
@@ -161,6 +162,7 @@ class Path:
         self.full = mask == FULL_MASK
         self.m = lanes_of(mask)
         self.lanes = mask.bit_count()
+        self.first = (mask & -mask).bit_length() - 1  # the lowest lane
 
     def where(self) -> str:
         """CTA, warp and lanes, for messages."""
@@ -361,4 +363,3 @@ class CTA:
         """The CTA of this rank in the cluster, if there is one."""
         ctas = self.cluster.ctas
         return ctas[rank] if 0 <= rank < len(ctas) else None
-

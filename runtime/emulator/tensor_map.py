@@ -48,7 +48,9 @@ def decode(raw: bytes) -> TensorMap:
     rank = (fields >> 4 & 7) + 1
     element_field = fields >> 7 & 15
     if rank > 5 or element_field not in ELEMENTS:
-        raise ValueError(f"rank {rank}, element type {element_field}: these bytes are no tensor map")
+        raise ValueError(
+            f"rank {rank}, element type {element_field}: these bytes are no tensor map"
+        )
     if fields >> 11 & 3:
         raise ValueError("interleaved tensor maps are not executed")
     name, width, nan = ELEMENTS[element_field]

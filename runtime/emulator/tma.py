@@ -1,9 +1,9 @@
 """TMA: tensor copies between global and shared memory (PTX ISA 9.7.9.27).
 
 A box of a tensor is moved as bytes. Elements outside the tensor read as the fill value and are not
-written; a load always writes, and signals, the bytes of the whole box. Shared memory is addressed in
-16-byte units, and the swizzle is an XOR of address bits: bits 4-6 with bits 7-9 for 128 bytes, fewer
-for 64 and 32. It applies to absolute shared addresses.
+written; a load always writes, and signals, the bytes of the whole box. Shared memory is addressed
+in 16-byte units, and the swizzle is an XOR of address bits: bits 4-6 with bits 7-9 for 128 bytes,
+fewer for 64 and 32. It applies to absolute shared addresses.
 """
 
 from __future__ import annotations
@@ -85,9 +85,14 @@ class Window:
 def box_window(p: Path, tmap: TensorMap, start: Sequence[int], line: int) -> tuple[Window, Bank]:
     bank = p.C.memory.find(tmap.address)
     if bank is None:
-        raise hazard("tensor-map", f"the tensor map's address {tmap.address:#x} is no array of this "
-                     "launch", path=p, line=line, cure="encode the map for the array that is passed",
-                     isa=ISA)  # fmt: skip
+        raise hazard(
+            "tensor-map",
+            f"the tensor map's address {tmap.address:#x} is no array of this launch",
+            path=p,
+            line=line,
+            cure="encode the map for the array that is passed",
+            isa=ISA,
+        )
     slices, shape, strides = [], [], []
     offset = tmap.address - bank.base
     for c, count, dim, step, stride in zip(
@@ -104,7 +109,11 @@ def box_window(p: Path, tmap: TensorMap, start: Sequence[int], line: int) -> tup
         dtype = np.dtype(f"u{tmap.element_bytes}")
         try:
             window.view = np.ndarray(
-                tuple(shape[::-1]), dtype, bank.data, offset, tuple(strides[::-1])  # type: ignore[arg-type]
+                tuple(shape[::-1]),
+                dtype,
+                bank.data,
+                offset,
+                tuple(strides[::-1]),
             )
         except (TypeError, ValueError):
             raise hazard(
@@ -149,7 +158,7 @@ def _check_shared(p: Path, tmap: TensorMap, offset: int, line: int) -> None:
             f"which is not a multiple of {atom}",
             path=p,
             line=line,
-            reason="the swizzle uses absolute address bits, so the pattern would start in its middle",
+            reason="the swizzle uses absolute address bits: the pattern would start in its middle",
             cure=f"align the tile to {atom} bytes",
             isa=ISA,
         )

@@ -26,7 +26,18 @@ CODE_DTYPE: dict[str, np.dtype[Any]] = {
     "U": np.dtype(np.uint32), "I": np.dtype(np.int32), "F": np.dtype(np.float32),
     "W": np.dtype(np.uint64), "X": np.dtype(np.int64), "D": np.dtype(np.float64),
 }  # fmt: skip
-CODE_BITS = {"P": 1, "H": 16, "J": 16, "E": 16, "U": 32, "I": 32, "F": 32, "W": 64, "X": 64, "D": 64}
+CODE_BITS = {
+    "P": 1,
+    "H": 16,
+    "J": 16,
+    "E": 16,
+    "U": 32,
+    "I": 32,
+    "F": 32,
+    "W": 64,
+    "X": 64,
+    "D": 64,
+}
 BITS_CODE = {1: "P", 16: "H", 32: "U", 64: "W"}  # the untyped code of a width
 SIGNED_CODE = {16: "J", 32: "I", 64: "X"}
 FLOAT_CODE = {16: "E", 32: "F", 64: "D"}

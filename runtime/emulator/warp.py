@@ -13,7 +13,7 @@ import numpy as np
 from .emit import Emitter
 from .functions import lane_bits, lanes_of
 from .isa import always, opcode
-from .program import Imm, Op, Two, Value
+from .operands import Imm, Op, Two, Value
 from .report import hazard
 from .state import Path
 from .values import Array
@@ -230,9 +230,7 @@ def elect(e: Emitter, op: Op) -> None:
     """The leader is the lowest lane of the mask (any fixed choice is legal)."""
     dst, members = op.operands
     first, second = (dst.first, dst.second) if isinstance(dst, Two) else (dst, None)
-    name = e.temporary(
-        f"elect(p, {_members(e, op, members)}, {e.mask_argument()}, {op.line})"
-    )
+    name = e.temporary(f"elect(p, {_members(e, op, members)}, {e.mask_argument()}, {op.line})")
     e.set_scalar(first, name)
     if second is not None:
         e.assign(second, f"equal(LANES, {name})", "P")

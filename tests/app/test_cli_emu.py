@@ -90,6 +90,15 @@ def test_a_spoiled_kernel_is_told_as_the_readme_says(run: Run, name: str) -> Non
     assert readme.block_with(said.splitlines()[0]).rstrip("\n") == said
 
 
+def test_debug_6_traces_the_turns_of_the_warps(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PTXGEN_DEBUG", "6")
+    result = run("run", SMALL, "--m", "64", "--n", "64", "--k", "64")
+    assert result.exit_code == 0
+    assert "CTA (0,0,0), warp 4: PTX line" in result.stderr
+    assert "waits for parity 0 of mbarrier" in result.stderr
+    assert "CTA" not in result.stdout.split("plan")[0]
+
+
 def test_demo_shows_every_step(run: Run) -> None:
     result = run("demo")
     assert result.exit_code == 0, result.output

@@ -43,9 +43,21 @@ def test_warps_and_table() -> None:
     result = occupancy(threads=384, registers=168, smem_bytes=100_000)
     assert result.warps == 12
     text = str(result)
-    assert "registers         64,512    65,536     1  <- limits" in text
-    assert "shared memory    101,120   233,472     2" in text
-    assert text.endswith("1 CTAs an SM, 12 of 64 warps")
+    assert "registers       64,512   65,536     1  <- limits" in text
+    assert "shared memory  101,120  233,472     2" in text
+    assert text.endswith("1 CTA an SM, 12 of 64 warps; 132 CTAs on NVIDIA H200")
+
+
+def test_hopper_chips_share_limits_and_differ_in_sms() -> None:
+    on = {
+        chip: occupancy(threads=256, registers=64, chip=chip)
+        for chip in ("h100_sxm", "h200", "h800_pcie")
+    }
+    assert {x.ctas for x in on.values()} == {4}
+    assert [x.resident_ctas for x in on.values()] == [528, 528, 456]
+    assert on["h200"].fraction == 0.5
+    with pytest.raises(ConfigError, match="must be one of h200, h100_sxm, h800_pcie"):
+        occupancy(chip="a100_sxm")
 
 
 def test_impossible_resources_are_all_named() -> None:

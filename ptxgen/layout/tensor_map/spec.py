@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 from ptxgen.errors import TensorMapError, Violation
 from ptxgen.isa.dtypes import DTYPES
 from ptxgen.isa.dtypes import dtype as dtype_row
+from ptxgen.view import Shown, View
 
 Fill: TypeAlias = Literal["zero", "nan"]
 
@@ -98,7 +99,7 @@ def unsupported(name: str, field: str = "dtype") -> Violation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TensorMapSpec:
+class TensorMapSpec(Shown):
     """The contents of a tiled tensor map, in NumPy order (outermost axis first).
 
     `shape`, `box` and `element_strides` are in elements, `strides` in bytes with one entry an axis
@@ -143,6 +144,12 @@ class TensorMapSpec:
         """Bytes that one copy moves and complete_tx counts, out-of-bounds elements included."""
         steps = zip(self.box, self.element_strides, strict=True)
         return self.element.bytes * prod(b // s for b, s in steps)
+
+    def view(self) -> View:
+        """The axes in both orders, the modes, and what one copy moves."""
+        from ptxgen.layout.draw_desc import tensor_map_view  # drawings read maps
+
+        return tensor_map_view(self)
 
     def describe(self) -> str:
         """A table of the map in both orders: NumPy's, and the driver's (innermost first)."""

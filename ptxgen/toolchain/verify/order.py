@@ -148,19 +148,19 @@ def _elected_blocks(flow: Flow) -> dict[int, tuple[frozenset[str], bool]]:
         if read(last := flow.code[flow.blocks[index].end - 1]) & through(flow.blocks[index], state)
         and last.base in ("BRA", "EXIT", "JMP")
     }
+    dominators, predecessors = dominators_of(flow.blocks), predecessors_of(flow.blocks)
+
+    def decides(split: int, block: int) -> bool:
+        """Is the block reached through only one of the ways out of the block `split`?"""
+        ways = [s for s in flow.blocks[split].successors if s in dominators[block]]
+        return len(ways) == 1 and all(
+            before == split or ways[0] in dominators[before] for before in predecessors[ways[0]]
+        )
+
     return {
-        index: (state, any(_decides(flow, split, index) for split in splits))
+        index: (state, any(decides(split, index) for split in splits))
         for index, state in starts.items()
     }
-
-
-def _decides(flow: Flow, split: int, block: int) -> bool:
-    """Is the block reached through only one of the ways out of the block `split`?"""
-    dominators, predecessors = dominators_of(flow.blocks), predecessors_of(flow.blocks)
-    ways = [s for s in flow.blocks[split].successors if s in dominators[block]]
-    return len(ways) == 1 and all(
-        before == split or ways[0] in dominators[before] for before in predecessors[ways[0]]
-    )
 
 
 def _derive(elected: frozenset[str], instruction: Instruction) -> frozenset[str]:

@@ -1,0 +1,104 @@
+"""setmaxnreg: registers move between the warps of a CTA (PTX ISA 9.7.19.5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from ptxgen.isa.arch import REGISTERS_PER_SM, SETMAXNREG_MAX
+
+from .emit import Emitter
+from .isa import opcode
+from .operands import Imm, Op, Program, Reg, Sink
+from .report import hazard
+from .state import PARK, Path
+from .whole_warp import require_whole_warp
+
+
+@dataclass(slots=True)
+class RegisterPool:
+    """Registers of a CTA that no warp holds. `entry` is the count a thread starts with."""
+
+    entry: int
+    free: int = 0
+
+    def describe(self) -> str:
+        return f"register pool: {self.free} registers free"
+
+
+@dataclass(slots=True)
+class PoolWait:
+    pool: RegisterPool
+    need: int
+    holders: str
+
+    def ready(self) -> bool:
+        return self.pool.free >= self.need
+
+    def describe(self) -> str:
+        return (
+            f"setmaxnreg.inc needs {self.need} registers for this warp, the CTA's pool has "
+            f"{self.pool.free} of those that dec released (entry {self.pool.entry} a thread); "
+            f"held: {self.holders}"
+        )
+
+
+def entry_registers(program: Program) -> int | None:
+    """Registers a thread has at entry, as ptxas fixes them; None where it cannot know them.
+
+    With .reqntid (or .maxntid) and .minnctapersm: what fits the SM, but no more than the smallest
+    setmaxnreg.inc of the program.
+    """
+    directives = program.directives
+    if "maxnreg" in directives:
+        return min(directives["maxnreg"][0], SETMAXNREG_MAX)
+    threads = directives.get("reqntid") or directives.get("maxntid")
+    ctas = directives.get("minnctapersm")
+    if not threads or not ctas:
+        return None
+    rounded = (prod(threads) + 127) // 128 * 128
+    fits = REGISTERS_PER_SM // (rounded * ctas[0]) // 8 * 8
+    increases = [
+        op.operands[0].value
+        for op in program.ops
+        if op.opcode == "setmaxnreg" and op.has("inc") and isinstance(op.operands[0], Imm)
+    ]
+    return min(fits, SETMAXNREG_MAX, *increases)
+
+
+def set_max_registers(p: Path, increase: int, count: int, line: int) -> bool:
+    """True while the pool is too small for an increase."""
+    require_whole_warp(p, line, "setmaxnreg")
+    pool, warp = p.C.pool, p.w
+    if pool is None:  # ptxas ignores setmaxnreg where it does not know the entry count
+        return False
+    change = count - warp.registers
+    if (change < 0) if increase else (change > 0):
+        word, other = ("inc", "below") if increase else ("dec", "above")
+        raise hazard(
+            "setmaxnreg",
+            f"setmaxnreg.{word} {count}, which is {other} the {warp.registers} it has",
+            path=p,
+            line=line,
+            reason="inc must not lower and dec must not raise the count",
+            cure="check the entry count (.maxnreg, or .reqntid with .minnctapersm)",
+            isa="9.7.19.5 setmaxnreg",
+        )
+    if increase and pool.free < 32 * change:
+        counts = ", ".join(f"warp {w.index} {w.registers}" for w in p.C.warps)
+        p.wait = PoolWait(pool, 32 * change, counts)
+        return True
+    pool.free -= 32 * change
+    warp.registers = count
+    p.C.machine_epoch.bump()
+    return False
+
+
+@opcode("setmaxnreg", dests=0, waits=lambda op: True)
+def set_max_nreg(e: Emitter, op: Op) -> None:
+    (count,) = op.operands
+    if not e.uniform(count) or isinstance(count, Reg | Sink):
+        raise op.unsupported("the count must be an immediate")
+    increase = int(op.quals[0] == "inc")
+    text = f"set_max_registers(p, {increase}, {e.scalar(count)}, {op.line})"
+    e.line(f"if {text}: return {PARK}")
