@@ -89,24 +89,67 @@ def inspect(kernel: Reference, json: Json = False) -> None:
 
 
 @app.command()
-def verify(kernel: Reference, json: Json = False) -> None:
-    """Hold the SASS against what the kernel promises. Exit code 1 if a promise is broken."""
-    from ptxgen.app import output, show
-
-    raise typer.Exit(output.deliver(lambda: show.verify(kernel), as_json=json))
-
-
-@app.command()
-def sass(
+def verify(
     what: Annotated[
         str, typer.Argument(metavar="WHAT", help="a kernel reference, a .ptx or a .cubin file")
     ],
     json: Json = False,
 ) -> None:
+    """Hold the SASS against what the kernel promises, and show which hardware paths it took.
+
+    Of a file no promises are known: a fallback, TMA issued lane by lane, a spill or a remark of
+    ptxas about lost performance count as failures. Exit code 1 for a failure.
+    """
+    from ptxgen.app import output, show
+
+    raise typer.Exit(output.deliver(lambda: show.verify(what), as_json=json))
+
+
+@app.command()
+def sass(
+    what: Annotated[
+        str,
+        typer.Argument(metavar="WHAT", help="a kernel reference, a .ptx, .cubin or .sass file"),
+    ],
+    beside: Annotated[
+        bool,
+        typer.Option("--map", help="beside it: PTX and template line, live registers, scheduling"),
+    ] = False,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="write what --map shows as a page")
+    ] = None,
+    json: Json = False,
+) -> None:
     """Print the SASS of a kernel, a PTX file or a cubin, with the PTX line of each instruction."""
     from ptxgen.app import output, show
 
-    raise typer.Exit(output.deliver(lambda: show.sass(what), as_json=json))
+    work = lambda: show.sass(what, beside=beside, html=html)  # noqa: E731
+    raise typer.Exit(output.deliver(work, as_json=json))
+
+
+@app.command()
+def diff(
+    a: Annotated[str, typer.Argument(metavar="A", help="as for sass")],
+    b: Annotated[str, typer.Argument(metavar="B", help="as for sass")],
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="write a page that opens alone")
+    ] = None,
+    ptxas: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="the ptxas that assembles B")
+    ] = None,
+    ptxas_a: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="the ptxas that assembles A")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Compare the SASS of two kernels or files, beyond addresses, labels and register names.
+
+    Blocks and loops are matched by what they do. Exit code 0 when the code is the same, 1 when not.
+    """
+    from ptxgen.app import diff_cmd, output
+
+    work = lambda: diff_cmd.compare(a, b, ptxas_a=ptxas_a, ptxas_b=ptxas, html=html)  # noqa: E731
+    raise typer.Exit(output.deliver(work, as_json=json))
 
 
 @app.command()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 from pathlib import Path
 
 from rich.console import Group, RenderableType
@@ -15,12 +13,15 @@ from rich.text import Text
 from ptxgen.api import kernel_from
 from ptxgen.app.lines import Lines
 from ptxgen.app.output import Answer, note
-from ptxgen.toolchain.assemble import DEFAULT_TARGET, assemble
-from ptxgen.toolchain.disassemble import disassemble
-from ptxgen.toolchain.sass import Sass
+from ptxgen.app.sides import Subject, is_file, subject
+from ptxgen.app.views import rich_text
+from ptxgen.errors import ToolchainError
+from ptxgen.toolchain.paths import check_paths
+from ptxgen.toolchain.sassmap import sass_map
 from ptxgen.toolchain.verify import VerifyReport
+from ptxgen.view.base import Stack
+from ptxgen.view.page import page
 
-_TARGET = re.compile(r"^\s*\.target\s+(sm_\w+)", re.MULTILINE)
 _SASS_STYLES = (
     (r"//.*", "dim"),
     (r"/\*[0-9a-f]+\*/", "dim"),
@@ -54,14 +55,33 @@ def inspect(reference: str) -> Answer:
     return Answer(data=report.to_dict(), view=Group(*views))
 
 
-def verify(reference: str) -> Answer:
-    """Every promise of a kernel, held against its SASS."""
-    kernel = kernel_from(reference)
+def verify(what: str) -> Answer:
+    """Every promise of a kernel held against its SASS, or the hardware paths of a foreign file."""
+    if is_file(what):
+        return _verify_file(what)
+    kernel = kernel_from(what)
     report = kernel.check_sass()
+    paths = check_paths(kernel.sass, kernel.ptx)
     return Answer(
-        data={"reference": kernel.reference, **report.to_dict()},
-        view=verify_view(report),
+        data={
+            "reference": kernel.reference,
+            **report.to_dict(),
+            "paths": [path.to_dict() for path in paths],
+        },
+        view=Group(verify_view(report), Text(), rich_text(Stack(paths))),
         ok=report.ok,
+    )
+
+
+def _verify_file(what: str) -> Answer:
+    """No promises are known of a foreign kernel; a fallback, a loop over lanes, a spill are bad."""
+    found = subject(what)
+    paths = check_paths(found.sass, found.ptx)
+    losses = found.assembly.report.losses if found.assembly is not None else ()
+    return Answer(
+        data={"file": what, "paths": [p.to_dict() for p in paths], "losses": list(losses)},
+        view=rich_text(Stack(paths)),
+        ok=all(path.ok for path in paths) and not losses,
     )
 
 
@@ -80,14 +100,31 @@ def verify_view(report: VerifyReport) -> Group:
     return Group(Text(head, style=style), Lines(resources), Padding(table, (0, 0, 0, 2)))
 
 
-def sass(what: str) -> Answer:
-    """The SASS of a kernel reference, a PTX file, or a cubin."""
-    listing = _sass_of(what)
+def sass(what: str, *, beside: bool = False, html: Path | None = None) -> Answer:
+    """The SASS of a kernel, a PTX file, or a cubin; with `beside` all that goes with it."""
+    found = subject(what)
+    if beside or html is not None:
+        return _sass_map(found, html)
+    listing = found.sass
     head = (
         f"// cubin {listing.cubin_sha256[:12]}, ptxas {listing.ptxas}, "
         f"nvdisasm {listing.nvdisasm}\n"
     )
     return Answer(data=listing.to_dict(), view=sass_text(head + str(listing)))
+
+
+def _sass_map(found: Subject, html: Path | None) -> Answer:
+    if found.cubin is None:
+        raise ToolchainError(
+            f"{found.name}: a listing has no live registers and no encodings to show.\n"
+            "Cure: give the cubin, the PTX or the kernel that it came from."
+        )
+    locate = found.kernel.ptx.locate if found.kernel is not None else None
+    shown = sass_map(found.cubin, ptx=found.ptx, locate=locate)
+    if html is not None:
+        html.write_text(page(shown, found.name), encoding="utf-8")
+        note(f"wrote {html}")
+    return Answer(data=shown.to_dict(), view=rich_text(shown))
 
 
 def ptx_text(ptx: str) -> Text:
@@ -105,22 +142,3 @@ def sass_text(listing: str) -> Text:
     for pattern, style in _SASS_STYLES:
         text.highlight_regex(pattern, style)
     return text
-
-
-def _sass_of(what: str) -> Sass:
-    path = Path(what)
-    if path.suffix == ".cubin":
-        return disassemble(path.read_bytes())
-    if path.suffix == ".ptx" or os.sep in what:
-        return _sass_of_ptx(path)
-    return kernel_from(what).sass
-
-
-def _sass_of_ptx(path: Path) -> Sass:
-    """Foreign PTX: what ptxas gave up is worth a remark, but no reason to hide the SASS."""
-    ptx = path.read_text(encoding="utf-8")
-    target = _TARGET.search(ptx)
-    cubin = assemble(ptx, target=target[1] if target else DEFAULT_TARGET)
-    for loss in cubin.report.losses:
-        note(f"ptxas {cubin.ptxas}: {loss}")
-    return disassemble(cubin)

@@ -243,10 +243,11 @@ class Gemm:
 
     @property
     def store_n(self) -> int:
-        """Columns of a slab: as told, else the most up to 64 that divide the CTA's in units."""
+        """Columns of a slab: as told, else the most up to 64, or one unit if that is more."""
         if self.config.store_n:
             return self.config.store_n
-        return max(n for n in self.legal_store_n() if n <= SLAB_COLUMNS)
+        most = max(SLAB_COLUMNS, self.store_unit)
+        return max(n for n in self.legal_store_n() if n <= most)
 
     def legal_store_n(self) -> tuple[int, ...]:
         """Slab widths that divide the columns of a CTA into whole units."""

@@ -110,7 +110,7 @@ def _stage(g: Gemm) -> StageTime:
         tile_k=g.tile_k,
         cluster_m=g.cluster_m,
         cluster_n=g.cluster_n,
-        dtype=g.problem.input.name,
+        dtype=g.problem.a.storage,
     )
 
 

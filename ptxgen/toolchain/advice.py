@@ -186,6 +186,49 @@ ADVICE: tuple[Advice, ...] = (
         cause=".target sm_90 where sm_90a is meant",
         cure="write .target sm_90a and assemble with -arch=sm_90a",
     ),
+    Advice(
+        name="sparse-metadata",
+        pattern=r"Modifier '\.sp::ordered_metadata' should be used",
+        meaning="nothing is lost on sm_90a; later chips run plain .sp slowly",
+        cause="mma.sp without ::ordered_metadata, whose index pairs may stand in any order",
+        cure="sort the index pairs of the metadata and write mma.sp::ordered_metadata (PTX 8.5)",
+    ),
+    Advice(
+        name="modifier-advisory",
+        pattern=r"^Advisory: Modifier .* should be used (on|with)",
+        meaning="the instruction is right; another spelling of it is faster on some chips",
+        cause="a modifier that ptxas names is missing, or an old one stands in its place",
+        cure="write the modifier in ptxas's text",
+    ),
+    Advice(
+        name="minnctapersm-alone",
+        pattern=r"\.minnctapersm is ignored when neither",
+        meaning=".minnctapersm has no effect: registers are not limited for its sake, and setmaxnreg "
+        "is dropped",
+        cause="no .reqntid or .maxntid says how many threads a CTA has",
+        cure="declare .reqntid with the number of threads",
+    ),
+    Advice(
+        name="minnctapersm-range",
+        pattern=r"Value of minnctapersm .* is out of range",
+        meaning=".minnctapersm has no effect: so many CTAs do not fit on one SM",
+        cause="an SM holds 32 CTAs and 2,048 threads",
+        cure="lower .minnctapersm, or launch fewer threads a CTA",
+    ),
+    Advice(
+        name="register-limit",
+        pattern=r"Too big maxrregcount|adjusting per thread register count",
+        meaning="the register limit that was asked for is not the one that was used",
+        cause="-maxrregcount or .maxnreg outside 24..255",
+        cure="ask for 24 to 255 registers",
+    ),
+    Advice(
+        name="deprecated",
+        pattern=r"\bdeprecated\b",
+        meaning="the code is right; a later ptxas may refuse it",
+        cause="an instruction, modifier or option that a newer one replaced",
+        cure="write what ptxas names in its place",
+    ),
     # --- refusals ------------------------------------------------------------------------------
     Advice(
         name="setmaxnreg-above-entry", codes=("C7406",),

@@ -24,6 +24,9 @@ from ptxgen.toolchain.intent import Intent, Statement, by_kind, statements
 from ptxgen.toolchain.registers import REGISTER, written
 from ptxgen.toolchain.sass import GMMA, Instruction, Sass, SassFunction
 from ptxgen.toolchain.verify.facts import TMA_ISSUE
+from ptxgen.view.base import Shown, View
+from ptxgen.view.palette import Tone
+from ptxgen.view.table import Row, Table
 
 Verdict: TypeAlias = Literal["native", "plain", "fallback", "slow", "spill", "local", "gone"]
 GOOD: frozenset[Verdict] = frozenset({"native", "plain", "local", "gone"})
@@ -114,7 +117,7 @@ class PathRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PathReport:
+class PathReport(Shown):
     """The paths of one function. `has_ptx` says whether there was PTX to compare with."""
 
     function: str
@@ -139,11 +142,24 @@ class PathReport:
         rows = [{**asdict(row), "ok": row.ok} for row in self.rows]
         return {"function": self.function, "ok": self.ok, "has_ptx": self.has_ptx, "rows": rows}
 
-    def __str__(self) -> str:
+    def view(self) -> View:
+        """One row a path; the PTX that asked for it beside it."""
         bad = [row for row in self.rows if not row.ok]
-        head = f"{self.function}: {'no fallback' if not bad else ', '.join(r.path for r in bad)}"
-        width = max((len(row.path) for row in self.rows), default=0)
-        return "\n".join([head, *(f"  {_line(row, width)}" for row in self.rows)])
+        verdict = ", ".join(f"{row.path}: {row.verdict}" for row in bad) or "no fallback, no spill"
+        beside = ("asked for by PTX",) if self.has_ptx else ()
+        notes = [f"{row.path}: {row.note}" for row in self.rows if row.note]
+        if not self.has_ptx:
+            notes.append("no PTX to compare with: none in the cubin (nvcc -lineinfo keeps it)")
+        return Table(
+            title=f"{self.function}: {verdict}",
+            columns=("", "path", "instructions", *beside),
+            rows=tuple(_shown(row, self.has_ptx) for row in self.rows),
+            left=frozenset({0, 1, 2, 3}),
+            notes=tuple(notes),
+        )
+
+    def __str__(self) -> str:
+        return self.text()
 
 
 def check_paths(sass: Sass, ptx: str | None = None) -> tuple[PathReport, ...]:
@@ -265,14 +281,15 @@ def _closes(mma: Instruction) -> bool:
     return "gsb0" in mma.operand_list
 
 
-def _line(row: PathRow, width: int) -> str:
-    opcodes = ", ".join(f"{n} {opcode}" for opcode, n in row.opcodes.items()) or "no instruction"
-    beside = f"  <- {row.asked} {row.intent}{shown_lines(row.lines)}" if row.intent else ""
-    note = f"\n      {row.note}" if row.note else ""
-    return f"{row.verdict:<8} {row.path:<{width}}  {opcodes}{beside}{note}"
+def _shown(row: PathRow, has_ptx: bool) -> Row:
+    opcodes = ", ".join(f"{n} {opcode}" for opcode, n in row.opcodes.items()) or "none"
+    asked = f"{row.asked} {row.intent}{_lines(row.lines)}" if row.intent else ""
+    cells = (row.verdict, row.path, opcodes)
+    tone: Tone = "plain" if row.ok else "bad"
+    return Row((*cells, asked) if has_ptx else cells, tone=tone)
 
 
-def shown_lines(lines: tuple[int, ...]) -> str:
+def _lines(lines: tuple[int, ...]) -> str:
     """A few PTX lines, as text."""
     if not lines:
         return ""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
-from ptxgen import kernel_from
+from ptxgen import Kernel, kernel_from
 from ptxgen.app import show
 from ptxgen.app.cli import app
-from ptxgen.toolchain.verify import Count, Expectation, verify
+from ptxgen.toolchain.verify import Count, Expectation
 
 pytestmark = pytest.mark.asm
 
@@ -47,17 +48,10 @@ def test_verify_shows_every_row(run: Run) -> None:
 def test_verify_exits_with_1_when_a_promise_is_broken(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Broken:
-        """The same kernel with a promise that it does not keep: a warp-wide MMA."""
-
-        reference = SMALL
-
-        def check_sass(self):
-            kernel = kernel_from(SMALL)
-            promise = Count(pattern="HMMA", exactly=1, why="so that it fails")
-            return verify(kernel.sass, kernel.assembly.report, Expectation(promises=(promise,)))
-
-    monkeypatch.setattr(show, "kernel_from", lambda _: Broken())
+    source = kernel_from(SMALL).source
+    promise = Count(pattern="HMMA", exactly=1, why="so that it fails")  # there is no warp-wide MMA
+    broken = Kernel(replace(source, expectation=Expectation(promises=(promise,))))
+    monkeypatch.setattr(show, "kernel_from", lambda *_, **__: broken)
     result = run("verify", SMALL)
     assert result.exit_code == 1
     assert "BAD" in result.stdout

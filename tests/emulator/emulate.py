@@ -6,13 +6,18 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
+from ptxgen.layout.tensor_map import TensorMapSpec, encode
 from ptxgen.spec import Dim3
 from runtime.emulator.machine import Machine
 from runtime.emulator.memory import GlobalMemory
 from runtime.emulator.report import Report
 
+BF16 = np.dtype(ml_dtypes.bfloat16)
+MAP = ".align 64 .b8 {}[128]"
+SMEM = ".extern .shared .align 1024 .b8 smem[];"
 REGISTERS = (
     ".reg .pred %p<16>; .reg .b16 %h<32>; .reg .b32 %r<64>; .reg .b64 %rd<64>;"
     " .reg .f32 %f<64>; .reg .f64 %fd<32>;"
@@ -69,3 +74,76 @@ def _dim3(x: Any) -> Dim3:
 
 def u32(value: int) -> bytes:
     return struct.pack("<I", value & 0xFFFFFFFF)
+
+
+def tensor_map(
+    memory: GlobalMemory, x: np.ndarray, box: tuple[int, ...], **options: object
+) -> bytes:
+    names = {"bfloat16": "bf16", "float16": "f16", "float32": "f32", "uint8": "u8", "int32": "s32"}
+    return encode(
+        TensorMapSpec(
+            dtype=names[x.dtype.name], address=memory.add(x), shape=x.shape, strides=x.strides,
+            box=box, **options,  # type: ignore[arg-type]
+        )
+    )  # fmt: skip
+
+
+def swizzled(offset: np.ndarray, swizzle: int) -> np.ndarray:
+    """The definition: 16-byte chunk bits XORed with row bits."""
+    mask = {0: 0, 32: 1, 64: 3, 128: 7}[swizzle]
+    return offset ^ (((offset >> 7) & mask) << 4)
+
+
+def image_of(box: np.ndarray, swizzle: int) -> np.ndarray:
+    """The bytes of shared memory that a box makes, as a tile on a 1024-byte boundary."""
+    raw = np.frombuffer(box.tobytes(), np.uint8)
+    image = np.zeros(len(raw), np.uint8)
+    image[swizzled(np.arange(len(raw)), swizzle)] = raw
+    return image
+
+
+def clipped(
+    x: np.ndarray, start: tuple[int, ...], box: tuple[int, ...], fill: object
+) -> np.ndarray:
+    out = np.full(box, fill, x.dtype)
+    for index in np.ndindex(*box):
+        at = tuple(s + i for s, i in zip(start, index, strict=True))
+        if all(0 <= a < n for a, n in zip(at, x.shape, strict=True)):
+            out[index] = x[at]
+    return out
+
+
+REGISTER = {16: "%h", 32: "%r", 64: "%rd"}
+
+
+def _body(text: str, out: int, ins: tuple[int, ...], wrap: str, uniform: bool) -> str:
+    """Load the operands of a lane (or of lane 0), run the text, store the result."""
+    names = {"D": f"{REGISTER[out]}20"}
+    lines = ["mov.u32 %r50, %tid.x;", "mov.u32 %r51, 0;" if uniform else "mov.u32 %r51, %r50;"]
+    for i, bits in enumerate(ins):
+        names["ABCE"[i]] = f"{REGISTER[bits]}{21 + i}"
+        lines += [
+            f"ld.param.u64 %rd50, [x{i}]; mad.wide.u32 %rd50, %r51, {bits // 8}, %rd50;",
+            f"ld.global.b{bits} {names['ABCE'[i]]}, [%rd50];",
+        ]
+    for key, name in names.items():
+        text = text.replace(f" {key}", f" {name}").replace(f"{{{key}", f"{{{name}")
+    lines += [f"mov.b{out} {names['D']}, 0;", wrap.replace("BODY", text)]
+    lines += [
+        f"ld.param.u64 %rd51, [d]; mad.wide.u32 %rd51, %r50, {out // 8}, %rd51;",
+        f"st.global.b{out} [%rd51], {names['D']};",
+    ]
+    return "\n".join(lines)
+
+
+def evaluate(text: str, out: int, ins: tuple[int, ...], inputs: list[np.ndarray], wrap: str,
+         uniform: bool) -> list[int]:  # fmt: skip
+    params = [f".u64 x{i}" for i in range(len(ins))] + [".u64 d"]
+    """One instruction (or a few) in 32 threads: operands A, B, C, E, result D, all as bits.
+
+    `wrap` holds BODY where the text goes; `uniform` takes every operand from element 0.
+    """
+    result = np.zeros(32, f"u{out // 8}")
+    arrays = {f"x{i}": x for i, x in enumerate(inputs)} | {"d": result}
+    run(module(_body(text, out, ins, wrap, uniform), params), arrays)
+    return [int(v) for v in result]

@@ -87,7 +87,7 @@ def test_reused_register_names_stay_apart() -> None:
 
 
 def test_uniform_register_written_in_one_arm() -> None:
-    """A uniform value that is changed in a divergent arm and read after it differs between lanes."""
+    """A uniform value that is changed in a divergent arm differs between lanes after it."""
     body = """
     mov.u32 %r1, 5; setp.lt.u32 %p1, %r60, 4; @!%p1 bra $END; mov.u32 %r1, 6; $END:
     """
@@ -95,7 +95,10 @@ def test_uniform_register_written_in_one_arm() -> None:
 
 
 def test_predicated_writes_keep_other_lanes() -> None:
-    body = "mov.u32 %r1, %r60; setp.gt.u32 %p1, %r60, 29; @%p1 mov.u32 %r1, 0; @!%p1 add.u32 %r1, %r1, 1;"
+    body = """
+    mov.u32 %r1, %r60; setp.gt.u32 %p1, %r60, 29;
+    @%p1 mov.u32 %r1, 0; @!%p1 add.u32 %r1, %r1, 1;
+    """
     assert lanes(body) == [i + 1 for i in range(30)] + [0, 0]
 
 
@@ -173,7 +176,8 @@ def test_vector_and_narrow_accesses() -> None:
     add.u32 %r4, %r60, 1; add.u32 %r5, %r60, 2; add.u32 %r6, %r60, 3;
     st.shared.v4.u32 [%r3], {%r60, %r4, %r5, %r6};
     ld.shared.v2.u32 {%r7, %r8}, [%r3+8];
-    mov.u32 %r9, 0xff80; st.shared.u16 [%r3+2], %r9; ld.shared.s8 %r10, [%r3+2]; ld.shared.u8 %r11, [%r3+3];
+    mov.u32 %r9, 0xff80; st.shared.u16 [%r3+2], %r9;
+    ld.shared.s8 %r10, [%r3+2]; ld.shared.u8 %r11, [%r3+3];
     add.u32 %r1, %r7, %r8; add.s32 %r1, %r1, %r10; add.u32 %r1, %r1, %r11;
     """
     assert lanes(body, head=SHARED) == [2 * i + 5 - 128 + 255 for i in range(32)]
@@ -351,7 +355,7 @@ def test_cluster_barrier_and_distributed_shared_memory(schedule: str) -> None:
         ("st.shared.u32 [buffer+1024], %r60;", "out-of-bounds"),
         ("mov.u32 %r2, 64; st.shared.u32 [%r2], %r60;", "out-of-bounds"),  # the system's 1 KB
         ("setp.lt.u32 %p1, %r60, 8; @%p1 bra $X; bar.sync 0; $X:", "partial-warp"),
-        ("setp.lt.u32 %p1, %r60, 8; @%p1 bra $X; shfl.sync.idx.b32 %r1, %r60, 9, 31, 0xffffffff; $X:",
+        ("setp.lt.u32 %p1, %r60, 8; @%p1 bra $X; shfl.sync.idx.b32 %r1, %r60, 9, 31, -1; $X:",
          "absent-lanes"),
         ("bar.sync 0, 40;", "named-barrier"),
         ("bar.sync 17;", "named-barrier"),
@@ -370,7 +374,9 @@ def test_what_is_caught(body: str, code: str) -> None:
 def test_read_only_arrays_are_not_written() -> None:
     d = np.zeros(32, np.uint32)
     d.flags.writeable = False
-    source = module("ld.param.u64 %rd1, [d]; mov.u32 %r1, 1; st.global.u32 [%rd1], %r1;", [".u64 d"])
+    source = module(
+        "ld.param.u64 %rd1, [d]; mov.u32 %r1, 1; st.global.u32 [%rd1], %r1;", [".u64 d"]
+    )
     assert finding(source, arrays={"d": d}) == "read-only"
 
 
@@ -390,7 +396,9 @@ def test_deadlock_names_the_barrier_and_the_warps() -> None:
 
 def test_unsupported_names_opcode_and_line_before_anything_runs() -> None:
     d = np.zeros(1, np.uint32)
-    body = "ld.param.u64 %rd1, [d]; mov.u32 %r1, 1; st.global.u32 [%rd1], %r1;\ntex.1d.v4.s32.s32 %r1;"
+    body = (
+        "ld.param.u64 %rd1, [d]; mov.u32 %r1, 1; st.global.u32 [%rd1], %r1;\ntex.1d.v4.s32.s32 %r1;"
+    )
     with pytest.raises(UnsupportedPtx, match=r"PTX line 10: tex.1d.v4.s32.s32: .*tex") as caught:
         run(module(body, [".u64 d"]), {"d": d})
     assert (caught.value.opcode, caught.value.line) == ("tex", 10)
@@ -410,7 +418,9 @@ def test_bad_names_are_syntax_errors_with_a_line(body: str, message: str) -> Non
 
 def test_launches_that_the_entry_does_not_allow() -> None:
     source = module("ret;", directives=".reqntid 64\n.reqnctapercluster 2, 1, 1")
-    with pytest.raises(LaunchError, match=r"block 32x1x1, but .reqntid says 64x1x1.*not a multiple"):
+    with pytest.raises(
+        LaunchError, match=r"block 32x1x1, but .reqntid says 64x1x1.*not a multiple"
+    ):
         run(source, grid=3, block=32)
     with pytest.raises(LaunchError, match="takes x; unknown or missing: x"):
         run(module("ret;", [".u32 x"]))
@@ -427,7 +437,9 @@ def test_counts_are_exact() -> None:
 
 
 def test_generated_code_has_no_name_from_the_ptx() -> None:
-    source = module(".reg .b32 evil; mov.u32 evil, 1; $evil_label: add.u32 evil, evil, 1;", [".u32 evil_p"])
+    source = module(
+        ".reg .b32 evil; mov.u32 evil, 1; $evil_label: add.u32 evil, evil, 1;", [".u32 evil_p"]
+    )
     kernel = Machine().compile(source, None, Dim3(32))
     for i in range(len(kernel.analysis.blocks)):
         for full in (True, False):

@@ -167,7 +167,9 @@ def chosen(prefixes: Sequence[str], exact: bool = False) -> list[Form]:
         form
         for form in FORMS
         if not form.refused
-        and (not prefixes or any(form.id == p if exact else form.id.startswith(p) for p in prefixes))
+        and (
+            not prefixes or any(form.id == p if exact else form.id.startswith(p) for p in prefixes)
+        )
     ]
 
 

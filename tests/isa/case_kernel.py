@@ -145,7 +145,9 @@ class CaseKernel:
     def spec(self) -> KernelSpec:
         params: tuple[PointerParam | TensorMapParam, ...] = (
             PointerParam(name="case_in", arg="inputs", dtype="u8"),
-            PointerParam(name="case_out", arg="outputs", dtype="u8", access="read_write", align=128),
+            PointerParam(
+                name="case_out", arg="outputs", dtype="u8", access="read_write", align=128
+            ),
         )
         image = self.run.tensor
         if image is not None:
@@ -232,9 +234,7 @@ def entries(cases: Sequence[CaseKernel]) -> dict[str, str]:
     """Case id -> the text of its entry, without a module header."""
     text = str(render(TEMPLATE, {"cases": list(cases)}))
     pieces = text.split(_MARK)[1:]
-    return {
-        case.id: piece.split("\n", 1)[1] for case, piece in zip(cases, pieces, strict=True)
-    }
+    return {case.id: piece.split("\n", 1)[1] for case, piece in zip(cases, pieces, strict=True)}
 
 
 def module(cases: Sequence[CaseKernel], texts: Mapping[str, str]) -> str:

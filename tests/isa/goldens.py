@@ -1,7 +1,7 @@
 """What the H200 answered: tests/golden/isa/FAMILY.jsonl, a line a case.
 
-The first line of a file says where the rest comes from (GPU, driver, ptxas, date, seed). `inputs` is
-the digest of what went in: where it differs, the generator has changed and the record says nothing.
+The first line of a file says where the rest comes from (GPU, driver, ptxas, date, seed). `inputs`
+is the digest of what went in: where it differs, the generator has changed and the record is void.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 import ml_dtypes
 import numpy as np
 
-_FLOATS: Mapping[str, np.dtype] = {
+FLOATS: Mapping[str, np.dtype] = {
     "f16": np.dtype(np.float16),
     "bf16": np.dtype(ml_dtypes.bfloat16),
     "f32": np.dtype(np.float32),
@@ -20,7 +20,7 @@ _FLOATS: Mapping[str, np.dtype] = {
     "e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
     "e5m2": np.dtype(ml_dtypes.float8_e5m2),
 }
-_UNSIGNED = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
+UNSIGNED = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 # 2:4 metadata: the nibbles that name two different elements of four, in ascending order; of tf32
 # those that name one element of two.
 _PAIRS = np.array([0x4, 0x8, 0xC, 0x9, 0xD, 0xE], np.uint64)
@@ -32,7 +32,9 @@ def generator(case_id: str, seed: int, name: str) -> np.random.Generator:
     return np.random.default_rng([seed, zlib.crc32(case_id.encode()), zlib.crc32(name.encode())])
 
 
-def patterns(rng: np.random.Generator, type_: str, domain: str, shape: tuple[int, ...]) -> np.ndarray:
+def patterns(
+    rng: np.random.Generator, type_: str, domain: str, shape: tuple[int, ...]
+) -> np.ndarray:
     """Bit patterns (u64) of values of a PTX type from a domain."""
     if domain.startswith("small."):
         bits = _width(type_)
@@ -41,10 +43,12 @@ def patterns(rng: np.random.Generator, type_: str, domain: str, shape: tuple[int
         raw = _INTEGER_DOMAINS[domain](rng, shape)
         return raw.astype(np.uint64) & np.uint64((1 << _width(type_)) - 1)
     base, _, packed = type_.partition("x")
-    if base in _FLOATS:
+    if base in FLOATS:
         halves = [_float(rng, base, domain, shape) for _ in range(int(packed or 1))]
-        width = 8 * _FLOATS[base].itemsize
-        return sum((h << np.uint64(i * width) for i, h in enumerate(halves)), np.zeros((), np.uint64))
+        width = 8 * FLOATS[base].itemsize
+        return sum(
+            (h << np.uint64(i * width) for i, h in enumerate(halves)), np.zeros((), np.uint64)
+        )
     return _integer(rng, type_, domain, shape)
 
 
@@ -65,8 +69,8 @@ def _width(type_: str) -> int:
     base, _, packed = type_.partition("x")
     if base == "pred":
         return 1
-    if base in _FLOATS:
-        return 8 * _FLOATS[base].itemsize * int(packed or 1)
+    if base in FLOATS:
+        return 8 * FLOATS[base].itemsize * int(packed or 1)
     return int(base.lstrip("usb")) * int(packed or 1)
 
 
@@ -81,7 +85,9 @@ def _integer(
     top = 1 << (bits - 1) if bits > 1 else 1
     mask = (1 << bits) - 1
     edges = np.array(
-        sorted({v & mask for v in (0, 1, 2, 3, -1, -2, top, top - 1, top + 1, 0x55 << (bits // 2))}),
+        sorted(
+            {v & mask for v in (0, 1, 2, 3, -1, -2, top, top - 1, top + 1, 0x55 << (bits // 2))}
+        ),
         np.uint64,
     )
     noise = rng.integers(0, 1 << 64, shape, np.uint64, endpoint=False) & np.uint64(mask)
@@ -114,12 +120,12 @@ def _specials(dtype: np.dtype) -> np.ndarray:
     ]  # fmt: skip
     with np.errstate(over="ignore", invalid="ignore"):
         values = np.array([s * v for v in listed for s in (1, -1)]).astype(dtype)
-    return values.view(_UNSIGNED[8 * dtype.itemsize]).astype(np.uint64)
+    return values.view(UNSIGNED[8 * dtype.itemsize]).astype(np.uint64)
 
 
 def _float(rng: np.random.Generator, base: str, domain: str, shape: tuple[int, ...]) -> np.ndarray:
-    dtype = _FLOATS[base]
-    unsigned = _UNSIGNED[8 * dtype.itemsize]
+    dtype = FLOATS[base]
+    unsigned = UNSIGNED[8 * dtype.itemsize]
 
     def bits(values: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -134,7 +140,9 @@ def _float(rng: np.random.Generator, base: str, domain: str, shape: tuple[int, .
     mantissa = 1 + rng.random(shape)
     span = 40 if dtype.itemsize > 2 else 8
     if domain == "wide":
-        values = sign * mantissa * np.exp2(rng.integers(-4, 36 if dtype.itemsize > 2 else 15, shape))
+        values = (
+            sign * mantissa * np.exp2(rng.integers(-4, 36 if dtype.itemsize > 2 else 15, shape))
+        )
         halves = sign * (rng.integers(0, 300, shape) + 0.5)
         values = np.where(rng.random(shape) < 0.4, halves, values)
     else:
@@ -147,16 +155,18 @@ def _packed_small(
 ) -> np.ndarray:
     """Registers of `bits` bits, packed with small exact numbers: sums of products stay exact."""
     if dtype in ("s8", "u8"):
-        return rng.integers(0, 1 << 64, shape, np.uint64, endpoint=False) & np.uint64((1 << bits) - 1)
+        return rng.integers(0, 1 << 64, shape, np.uint64, endpoint=False) & np.uint64(
+            (1 << bits) - 1
+        )
     if dtype == "s32":  # near the ends too, so that saturation and wrapping show
         ends = np.array([0x7FFFFF00, 0x80000010, 0, 1000], np.uint64)
         return _pick(rng, ends, shape)
-    float_dtype = _FLOATS[dtype]
+    float_dtype = FLOATS[dtype]
     width = 8 * float_dtype.itemsize
     out = np.zeros(shape, np.uint64)
     for i in range(bits // width):
         values = rng.integers(-4, 5, shape).astype(np.float32).astype(float_dtype)
-        out |= values.view(_UNSIGNED[width]).astype(np.uint64) << np.uint64(i * width)
+        out |= values.view(UNSIGNED[width]).astype(np.uint64) << np.uint64(i * width)
     return out
 
 

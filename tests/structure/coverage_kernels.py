@@ -1,4 +1,4 @@
-"""Kernels that between them render every line of every template, as one PTX module."""
+"""What renders every line of every template: kernels, and the ISA table for the macros."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from ptxgen.isa.forms import FORMS
 from ptxgen.kernels import registry
 from ptxgen.kernels.base import KernelSource
+from ptxgen.templating import Rendered, render_text
 from ptxgen.templating.source_map import Place
 
 TEMPLATES = Path(__file__).parents[2] / "ptx_templates"
@@ -36,11 +38,33 @@ def module() -> str:
     return "\n".join([first, *(text[text.index(".visible .entry") :] for text in others)])
 
 
+def table() -> Rendered:
+    """The first case of every form of the ISA table, through the form's macro of lib/."""
+    lines = [f'# import "lib/{f}.ptx.j2" as {f}' for f in sorted({x.family for x in FORMS})]
+    numbers: dict[str, object] = {}
+    for i, form in enumerate(FORMS):
+        names = form.cases()[0].names
+        numbers[f"cases{i}"] = [("", *names.values())]
+        lines += [
+            f"# for {', '.join(['_', *names])} in cases{i}",
+            f"${{ {form.macro} }}",
+            "# endfor",
+        ]
+    return render_text("\n".join([*lines, ""]), "table", numbers)
+
+
+def table_calls() -> frozenset[tuple[str, str]]:
+    """(file, macro) of every macro that the ISA table names."""
+    return frozenset(
+        (f"lib/{form.family}.ptx.j2", form.macro.partition("(")[0].partition(".")[2])
+        for form in FORMS
+    )
+
+
 def rendered_places() -> frozenset[Place]:
     """Every template line that wrote something."""
-    return frozenset(
-        place for source in sources() for chain in source.rendered.chains for place in chain
-    )
+    texts = [*(source.rendered for source in sources()), table()]
+    return frozenset(place for text in texts for chain in text.chains for place in chain)
 
 
 def template_files() -> Iterator[tuple[str, str]]:

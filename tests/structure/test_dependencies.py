@@ -49,6 +49,8 @@ LAYERS: Mapping[str, tuple[str, ...]] = {
     "runtime": CORE,
     "runtime.cuda": CORE,
     "runtime.emulator": (*SEAM, "ptxgen.isa", "ptxgen.ptx", "runtime"),  # reads layouts by itself
+    # the seam between the core, which encodes tensor maps, and the machine, which decodes them
+    "runtime.emulator.backend": (*SEAM, "ptxgen.isa", "runtime"),
     "runtime.ops": TOP,
     "runtime.bench": TOP,
 }

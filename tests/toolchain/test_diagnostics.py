@@ -243,6 +243,20 @@ def test_every_row_of_the_table_is_complete_and_reachable() -> None:
          "target-mismatch"),
         ("Instruction 'wgmma.fence' cannot be compiled for architecture 'sm_100a'",
          "target-too-low"),
+        ("Advisory: Modifier '.sp::ordered_metadata' should be used on instruction 'mma' instead "
+         "of modifier '.sp' as it is expected to have substantially reduced performance on some "
+         "future architectures", "sparse-metadata"),
+        ("Advisory: Modifier '.a' should be used with modifier '.b' otherwise it is expected to "
+         "have substantially reduced performance", "modifier-advisory"),
+        (".minnctapersm is ignored when neither .maxntid nor .reqntid is specified.",
+         "minnctapersm-alone"),
+        ("Value of minnctapersm for entry k is out of range. minnctapersm will be ignored",
+         "minnctapersm-range"),
+        ("Too big maxrregcount value specified 300, will be ignored", "register-limit"),
+        ("For profile sm_90a adjusting per thread register count of 16 to lower bound of 24",
+         "register-limit"),
+        (".sync_restrict::reads modifier deprecated in PTX version 9.5, use .sync_restrict::read",
+         "deprecated"),
         ("Value 'sm_9a' is not defined for option 'gpu-name'", "target-unknown"),
     ],
 )  # fmt: skip
@@ -250,3 +264,20 @@ def test_advice_by_words(text: str, kind: str) -> None:
     row = advice_for(text)
     assert row is not None
     assert row.name == kind
+
+
+def test_every_numbered_remark_is_explained_in_full() -> None:
+    """What happened, where, the usual cause, the cure: for every log that holds a remark."""
+    explained = 0
+    for path in LOGS:
+        report = annotate(parse_log(path.read_text()), "\n".join(["op;"] * 400))
+        for remark in report.advisories:
+            text = str(remark)
+            assert "means " in text, path.name
+            assert "cause " in text, path.name
+            assert "cure  " in text, path.name
+            if remark.line is not None:
+                assert f"PTX line {remark.line}:" in text
+                assert "ptx   op;" in text
+            explained += 1
+    assert explained >= 10

@@ -13,7 +13,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Literal, TypeAlias
+
+from ptxgen.isa.forms.gaps import REFUSED
 
 Axis: TypeAlias = str | int
 Axes: TypeAlias = Mapping[str, Axis]
@@ -212,6 +215,13 @@ class Case:
     text: str
     ptx: Version
     target: str
+
+    @property
+    def refused(self) -> str:
+        """Why the emulator does not execute this case, or ""."""
+        return self.form.refused or next(
+            (why for pattern, why in REFUSED.items() if fnmatchcase(self.id, pattern)), ""
+        )
 
     @property
     def run(self) -> Run:

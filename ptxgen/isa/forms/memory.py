@@ -354,7 +354,7 @@ FORMS = (
         reads="a:@global~line",
         ptx=(7, 4),
         target="sm_80",
-        refused="it destroys the data: there is no result to compare",
+        semantic="runs",
     ),
     Form(
         id="createpolicy.fractional",

@@ -20,15 +20,24 @@ _EXCHANGE = Run(
 )
 
 
-def _exchange(after: tuple[str, ...] = (), before: tuple[str, ...] = ()) -> Run:
+def _exchange(after: tuple[str, ...] = (), before: tuple[str, ...] = (), guard: str = "") -> Run:
     return Run(
+        guard=guard,
         threads=_EXCHANGE.threads,
         shared=_EXCHANGE.shared,
-        scratch=_EXCHANGE.scratch,
+        scratch=(*_EXCHANGE.scratch, "pred %arrives, %waits"),
         before=(*_EXCHANGE.before, *before),
         after=(*after, *_EXCHANGE.after),
         sees=_EXCHANGE.sees,
     )
+
+
+# Warp 0 arrives and goes on, warp 1 waits for it.
+_HAND_OVER = _exchange(
+    before=("setp.lt.u32 %arrives, %thread, 32;", "setp.ge.u32 %waits, %thread, 32;"),
+    after=("@%waits bar.sync 1, 64;", "bar.sync 0;"),
+    guard="%arrives",
+)
 
 
 def _reduction(family: str) -> Form:
@@ -80,19 +89,19 @@ FORMS = (
         id="bar.arrive",
         text="bar.{cta}arrive 1, {threads};",
         macro="sync.bar_arrive(cta, 1, threads)",
-        axes={"cta": ("", "cta."), "threads": (128,)},
+        axes={"cta": ("", "cta."), "threads": (64,)},
         reads="x:b32",
         newer=_CTA,
-        run=_exchange(after=("bar.sync 1, 128;",)),
+        run=_HAND_OVER,
     ),
     Form(
         id="barrier.arrive",
         text="barrier.{cta}arrive{aligned} 1, {threads};",
         macro="sync.barrier_arrive(cta, aligned, 1, threads)",
-        axes={"cta": ("", "cta."), "aligned": ("", ".aligned"), "threads": (128,)},
+        axes={"cta": ("", "cta."), "aligned": ("", ".aligned"), "threads": (64,)},
         reads="x:b32",
         newer=_CTA,
-        run=_exchange(after=("bar.sync 1, 128;",)),
+        run=_HAND_OVER,
     ),
     _reduction("bar"),
     _reduction("barrier"),

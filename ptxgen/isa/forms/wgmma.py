@@ -14,6 +14,9 @@ _FP8 = ("e4m3", "e5m2")
 _INT8 = ("s8", "u8")
 _K = {"f16": 16, "bf16": 16, "tf32": 8, "e4m3": 32, "e5m2": 32, "s8": 32, "u8": 32}
 _LEAST_N = 8
+_SOME_N = (64, 256)
+# Of each form, the types that are tried at every N.
+_FIRST = (("f32", "f16"), ("f32", "bf16"), ("f32", "tf32"), ("f32", "e4m3"), ("s32", "s8"))
 _A_BYTES = 64 * 32
 _FLAGS = ("1, 1", "-1, 1", "1, -1", "-1, -1")
 
@@ -79,8 +82,11 @@ def _plain(axes: Axes) -> bool:
 
 
 def _cover(axes: Axes) -> bool:
-    """Every combination of the flags at the least N, the defaults at every N."""
-    return axes["n"] == _LEAST_N or _plain(axes)
+    """Every flag and type at the least N, every type at some N, one type at every N."""
+    if axes["n"] == _LEAST_N:
+        return True
+    first = (axes["d"], axes["a"]) in _FIRST
+    return _plain(axes) and (first or axes["n"] in _SOME_N)
 
 
 def _mixed(axes: Axes) -> bool:

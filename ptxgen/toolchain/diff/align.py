@@ -38,8 +38,13 @@ def key(instruction: Instruction) -> str:
     operands = instruction.operands
     if instruction.target is not None:
         operands = _TARGET.sub("*", operands)
-    operands = ",".join(part.strip() for part in _REUSE.sub("", operands).split(","))
-    return _REGISTER.sub(r"\1", f"{instruction.predicate} {instruction.opcode} {operands}").strip()
+    operands = ",".join(part.strip() for part in operands.split(","))
+    return without_names(f"{instruction.predicate} {instruction.opcode} {operands}").strip()
+
+
+def without_names(text: str) -> str:
+    """Registers by kind: `R3.reuse` and `R4` are both `R`."""
+    return _REGISTER.sub(r"\1", _REUSE.sub("", text))
 
 
 def with_names(instruction: Instruction) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ptxgen.toolchain.diff.align import Pair, align, key
+from ptxgen.toolchain.diff.align import Pair, align, key, without_names
 from ptxgen.toolchain.diff.model import (
     Diff,
     FunctionDiff,
@@ -18,10 +19,13 @@ from ptxgen.toolchain.diff.model import (
     Side,
 )
 from ptxgen.toolchain.diff.naming import Names
-from ptxgen.toolchain.diff.regions import Region, paired, regions
+from ptxgen.toolchain.diff.regions import Region, outer_names, paired, regions
 from ptxgen.toolchain.diff.verdict import verdict
 from ptxgen.toolchain.flow import Flow, flow, predecessors_of, reverse_postorder
 from ptxgen.toolchain.sass import CATEGORY_NAMES, Instruction, category, count
+
+_NUMBER = re.compile(r"0x[0-9a-f]+")
+_NOTED = 2  # differing operands that a note spells out
 
 
 def diff(a: Sequence[Side], b: Sequence[Side]) -> Diff:
@@ -46,11 +50,15 @@ def compare(a: Side, b: Side) -> FunctionDiff:
     """Compare two functions."""
     flow_a, flow_b = flow(a.function), flow(b.function)
     aligned = [
-        _Aligned(region=x or y, pairs=tuple(align(_blocks(flow_a, x), _blocks(flow_b, y))))
+        _Aligned(
+            region=x or y,
+            of_a=x is not None,
+            pairs=tuple(align(_blocks(flow_a, x), _blocks(flow_b, y))),
+        )
         for x, y in paired(flow_a, flow_b, regions(flow_a), regions(flow_b))
     ]
     notes = _differences(flow_a, aligned)
-    found = [_region(item, notes) for item in aligned]
+    found = [_region(item, notes, flow_a if item.of_a else flow_b) for item in aligned]
     found = _with_moves(found)
     opcodes = _opcodes(a.function.code, b.function.code)
     resources = _resources(a, b)
@@ -67,6 +75,7 @@ def compare(a: Side, b: Side) -> FunctionDiff:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Aligned:
     region: Region | None
+    of_a: bool  # is `region` one of A's? otherwise A has no such loop
     pairs: tuple[Pair, ...]
 
 
@@ -76,8 +85,9 @@ def _blocks(graph: Flow, region: Region | None) -> list[tuple[Instruction, ...]]
     return [graph.code[graph.blocks[b].start : graph.blocks[b].end] for b in region.blocks]
 
 
-def _region(item: _Aligned, notes: Mapping[int, str]) -> RegionDiff:
+def _region(item: _Aligned, notes: Mapping[int, str], graph: Flow) -> RegionDiff:
     assert item.region is not None
+    around = outer_names(graph, regions(graph), item.region)
     lines = []
     for x, y in item.pairs:
         if x is None or y is None:
@@ -85,7 +95,9 @@ def _region(item: _Aligned, notes: Mapping[int, str]) -> RegionDiff:
         else:
             note = notes.get(x.address, "")
             lines.append(Line(kind="changed" if note else "same", a=x, b=y, note=note))
-    return RegionDiff(name=item.region.name, depth=item.region.depth, lines=tuple(lines))
+    return RegionDiff(
+        name=item.region.name, depth=item.region.depth, inside=around, lines=tuple(lines)
+    )
 
 
 # --- what differs between two aligned instructions ------------------------------------------------
@@ -107,11 +119,36 @@ def _differences(flow_a: Flow, aligned: Sequence[_Aligned]) -> Mapping[int, str]
 
 
 def _what(x: Instruction, y: Instruction) -> str:
+    """`0x3 -> 0x4`: the operands that differ by more than a name, or the opcodes."""
     if x.opcode != y.opcode:
-        return f"{x.opcode} -> {y.opcode}"
-    if x.predicate.rstrip("0123456789") != y.predicate.rstrip("0123456789"):
-        return "predicate"
-    return "operands"
+        return _opcodes_differ(x, y)
+    if without_names(x.predicate) != without_names(y.predicate):
+        return f"{x.predicate or 'always'} -> {y.predicate or 'always'}"
+    parts = [
+        _shortest(p, q)
+        for p, q in zip(x.operand_list, y.operand_list, strict=False)
+        if without_names(p) != without_names(q)
+    ]
+    if len(x.operand_list) != len(y.operand_list):
+        return "other operands"
+    return ", ".join(parts[:_NOTED])
+
+
+def _opcodes_differ(x: Instruction, y: Instruction) -> str:
+    """`.BF16 -> .F16` where one modifier differs, else both opcodes."""
+    pairs = [(m, n) for m, n in zip(x.modifiers, y.modifiers, strict=False) if m != n]
+    if x.base == y.base and len(x.modifiers) == len(y.modifiers) and len(pairs) == 1:
+        return f".{pairs[0][0]} -> .{pairs[0][1]}"
+    return f"{x.opcode} -> {y.opcode}"
+
+
+def _shortest(p: str, q: str) -> str:
+    """`0x18 -> 0x20` of `[R3+URZ+0x18]` and `[R3+URZ+0x20]` where only a number differs."""
+    numbers = _NUMBER.findall(p), _NUMBER.findall(q)
+    if without_names(_NUMBER.sub("#", p)) == without_names(_NUMBER.sub("#", q)):
+        pairs = [f"{m} -> {n}" for m, n in zip(*numbers, strict=True) if m != n]
+        return ", ".join(pairs)
+    return f"{p} -> {q}"
 
 
 class _Places:

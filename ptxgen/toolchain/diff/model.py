@@ -8,8 +8,10 @@ from typing import Literal, TypeAlias
 
 from ptxgen.toolchain.diagnostics import Resources
 from ptxgen.toolchain.sass import Instruction, SassFunction
+from ptxgen.view.base import Shown, View
 
 Kind: TypeAlias = Literal["same", "changed", "moved", "added", "removed"]
+KINDS: tuple[Kind, ...] = ("same", "changed", "moved", "added", "removed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +48,13 @@ class Line:
 class RegionDiff:
     """One loop (without the loops inside it), or all code outside loops.
 
-    `name` is its role ("MMA loop"), `depth` the number of loops around its code.
+    `name` is its role ("MMA loop"), `inside` the roles of the loops around it, the outermost first,
+    and `depth` the number of loops that its code is in.
     """
 
     name: str
     depth: int
+    inside: tuple[str, ...] = ()
     lines: tuple[Line, ...]
 
     def count(self, kind: Kind) -> int:
@@ -106,8 +110,7 @@ class FunctionDiff:
 
     def totals(self) -> Mapping[str, int]:
         """Lines by kind, over all regions."""
-        kinds: tuple[Kind, ...] = ("same", "changed", "moved", "added", "removed")
-        return {kind: sum(region.count(kind) for region in self.regions) for kind in kinds}
+        return {kind: sum(region.count(kind) for region in self.regions) for kind in KINDS}
 
     def to_dict(self) -> dict[str, object]:
         return {
@@ -123,8 +126,11 @@ class FunctionDiff:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Diff:
-    """Two modules compared: functions in pairs, and the names of those without a partner."""
+class Diff(Shown):
+    """Two modules compared: functions in pairs, and the names of those without a partner.
+
+    `text()` and `html()` show it; in a notebook it shows itself.
+    """
 
     functions: tuple[FunctionDiff, ...]
     only_a: tuple[str, ...] = ()
@@ -144,6 +150,12 @@ class Diff:
         parts += [f"{name} is only in the first" for name in self.only_a]
         parts += [f"{name} is only in the second" for name in self.only_b]
         return "; ".join(parts)
+
+    def view(self) -> View:
+        """Verdict, resources, opcodes, and the code side by side."""
+        from ptxgen.toolchain.diff.show import diff_view
+
+        return diff_view(self)
 
     def to_dict(self) -> dict[str, object]:
         return {

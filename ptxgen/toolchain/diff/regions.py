@@ -43,6 +43,15 @@ def regions(flow: Flow) -> tuple[Region, ...]:
     return tuple(sorted(found, key=lambda region: (region.blocks[0], region.depth)))
 
 
+def outer_names(flow: Flow, of: tuple[Region, ...], region: Region) -> tuple[str, ...]:
+    """The names of the loops around a region, the outermost first."""
+    names: list[str] = []
+    loop = region.loop
+    while loop is not None and (loop := flow.parent(loop)) is not None:
+        names += [r.name for r in of if r.loop == loop]
+    return tuple(reversed(names))
+
+
 def _role(flow: Flow, loop: Loop, blocks: tuple[int, ...]) -> str:
     everything = flow.instructions(loop)
     own = tuple(i for b in blocks for i in flow.code[flow.blocks[b].start : flow.blocks[b].end])

@@ -108,19 +108,23 @@ def _rearranged(regions: Sequence[RegionDiff]) -> list[str]:
     lines = [line for region in regions for line in region.lines]
     moved = sum(line.kind == "moved" for line in lines) // 2
     became = Counter(
-        x.note for x in lines if x.kind == "changed" and "->" in x.note and not _unit(x)
+        f"{x.a.opcode} -> {x.b.opcode}"
+        for x in lines
+        if x.a is not None and x.b is not None and x.a.opcode != x.b.opcode and not _unit(x)
     )
-    others = [
-        r for r in regions if any(x.kind == "changed" and "->" not in x.note for x in r.lines)
-    ]
+    others = [r for r in regions for x in r.lines if x.kind == "changed" and not _other_opcode(x)]
     parts = [f"{n} {note}" for note, n in became.most_common(_NAMED)]
     if moved:
         parts.append(f"{moved} instruction{'s' if moved > 1 else ''} in another order")
     if others:
-        n = sum(x.kind == "changed" and "->" not in x.note for x in lines)
-        where = ", ".join(dict.fromkeys(_in(region) for region in others[:_NAMED]))
-        parts.append(f"{n} with other operands {where}")
+        names = list(dict.fromkeys(region.name for region in others))
+        more = ", ..." if len(names) > _NAMED else ""
+        parts.append(f"{len(others)} with other operands ({', '.join(names[:_NAMED])}{more})")
     return parts
+
+
+def _other_opcode(line: Line) -> bool:
+    return line.a is not None and line.b is not None and line.a.opcode != line.b.opcode
 
 
 def _unit(line: Line) -> bool:

@@ -1,0 +1,58 @@
+"""Cases that the emulator refuses although their form is executed: pattern of case ids -> reason.
+
+Each must raise UnsupportedPtx with its line. A row goes when the emulator learns the case, and a
+test fails if it is left behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_CARRY = "the carry flag is not modelled"
+_F64_ROUNDING = "f64 is rounded to nearest only"
+_B128 = "there are no 128-bit registers"
+_SPARSE = "sparse matrices are not executed"
+_MAP = "maps are not changed by kernels: they are made by the host"
+_XORSIGN = ".xorsign.abs is not executed"
+
+REFUSED: Mapping[str, str] = {
+    "add.cc:*": _CARRY,
+    "sub.cc:*": _CARRY,
+    "addc:*": _CARRY,
+    "subc:*": _CARRY,
+    "mad.cc:*": _CARRY,
+    "madc:*": _CARRY,
+    "lop3.pred:*": "lop3 with a predicate result",
+    "fns": "no kernel uses it",
+    "szext:*": "no kernel uses it",
+    "bmsk:*": "no kernel uses it",
+    "prmt:[fber]*": "prmt has its default mode only",
+    "mov.*pack:b32.4": "parts of 8 bits",
+    "mov.b128": _B128,
+    "ld.b128": _B128,
+    "st.b128": _B128,
+    "atom.b128:*": _B128,
+    "barrier.arrive:*64": "an unaligned barrier under a guard that differs between lanes",
+    "setp.half2:*": "packed comparisons",
+    "set.half2:*": "packed comparisons",
+    "*.float:r[zmp].f64": _F64_ROUNDING,
+    "*:xorsign*": _XORSIGN,
+    "*.xorsign*": _XORSIGN,
+    "fma.oob:*": ".oob is not executed",
+    "cvt.pack:*": ".pack is not executed",
+    "cvt.pack8:*": ".pack is not executed",
+    "createpolicy.range:*": "a hint that the emulator has no cache for",
+    "mbarrier.*.noComplete:*": ".noComplete is not executed",
+    "cp.async.mbarrier.arrive:*": "arrivals of cp.async are not executed",
+    "cp.async.ignore:*": "the ignore-src predicate is not executed",
+    "cp.reduce.async.bulk.peer:*": "bulk reductions without a tensor map",
+    "cp.reduce.async.bulk.store:*": "bulk reductions without a tensor map",
+    "tensormap.*": _MAP,
+    "fence.proxy.tensormap.*": _MAP,
+    "st.async:*": "st.async is not executed",
+    "red.async:*": "red.async is not executed",
+    "prefetch.param.tensormap": "only the generic form of a tensor map's prefetch",
+    "mma.*": "mma.sync is not executed",
+    "wgmma.*.satfinite*": ".satfinite is not executed",
+    "wgmma.sp.*": _SPARSE,
+}

@@ -1,0 +1,228 @@
+"""The contract block on top of a GEMM speaks the truth: its numbers against the PTX below it.
+
+The comments are read back as text, the PTX through the parser. Neither side sees the config.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+import ptxgen
+from ptxgen.isa.dtypes import dtype
+from ptxgen.kernels import registry
+from ptxgen.kernels.base import KernelSource
+from ptxgen.ptx import ast, parse, signature
+from ptxgen.spec import ScalarParam, TensorMapParam
+
+pytestmark = pytest.mark.unit
+
+REFERENCES = (
+    "gemm", "gemm:cluster=1x2,stages=3", "gemm:cluster=1x1,wait_depth=0,stages=1",
+    "gemm:tile=64x64x64,stages=max,cluster=1x1", "gemm:tile=192x128x64,out_dtype=f32,stages=2",
+    "gemm:tile=256x72x128,stages=2,dtype=f16,cluster=1x2,store_slabs=3",
+)  # fmt: skip
+
+
+class Contract:
+    """What the comments of one kernel say."""
+
+    def __init__(self, source: KernelSource) -> None:
+        self.source = source
+        self.ptx = str(source.rendered)
+        self.text = self.ptx[: self.ptx.index(".version")]
+        self.module = parse(self.ptx)
+        self.entry = self.module.entry()
+
+    def numbers(self, pattern: str) -> list[int]:
+        """The groups of the only match in the comments."""
+        matches = re.findall(pattern, self.text)
+        assert len(matches) == 1, (pattern, matches)
+        groups = matches[0] if isinstance(matches[0], tuple) else (matches[0],)
+        return [int(group.replace(",", ""), 0) for group in groups]
+
+    @property
+    def tile(self) -> list[int]:
+        """M, N, K, stages."""
+        return self.numbers(r"Tile +(\d+) x (\d+) of D a CTA, (\d+) of K a stage, (\d+) stages")
+
+    @property
+    def consumers(self) -> list[int]:
+        """Warpgroups, rows of each."""
+        return self.numbers(r"each of (\d+) warpgroups multiplies (\d+) rows")
+
+    def instructions(self, prefix: str) -> Iterator[ast.Instruction]:
+        return (i for i in self.entry.instructions() if i.mnemonic.startswith(prefix))
+
+    def immediates(self, prefix: str, operand: int) -> Counter[int]:
+        """How often each value of an operand appears in instructions of that name."""
+        values: Counter[int] = Counter()
+        for instruction in self.instructions(prefix):
+            value = instruction.operands[operand]
+            assert isinstance(value, ast.Immediate)
+            values[value.value] += 1
+        return values
+
+
+@pytest.fixture(params=REFERENCES)
+def contract(request: pytest.FixtureRequest) -> Contract:
+    return Contract(registry.build(*registry.parse_reference(request.param)))
+
+
+def test_signature(contract: Contract) -> None:
+    """The spec that a launch goes by against the entry that the driver sees."""
+    spec, found = contract.source.spec, signature(contract.module)
+    assert (found.entry, found.target, found.ptx_version) == (
+        spec.entry, spec.target, spec.ptx_version,
+    )  # fmt: skip
+    assert found.block == spec.block
+    assert (found.cluster.size if found.cluster else 1) == spec.cluster.size
+    assert [p.name for p in found.params] == [p.name for p in spec.params]
+    for given, want in zip(found.params, spec.params, strict=True):
+        if isinstance(want, TensorMapParam):
+            assert given.is_tensor_map
+        else:
+            assert isinstance(want, ScalarParam)
+            assert (given.type, given.count) == (want.ptx_type, None)
+
+
+def test_title_and_roles(contract: Contract) -> None:
+    """Warps by role fill the block; rows by role fill the tile."""
+    (block,) = {contract.entry.dim3("reqntid")}
+    assert block is not None
+    producer, first, last = contract.numbers(r"warps 0-(\d+) +producer[^$]*?warps (\d+)-(\d+)")
+    assert first == producer + 1
+    assert (last + 1) * 32 == block[0]
+    groups, rows = contract.consumers
+    assert groups == (last - producer) // 4
+    tile_m, tile_n, _, _ = contract.tile
+    assert groups * rows == tile_m
+    (n,) = contract.numbers(r"rows by (\d+)\n")
+    assert n == tile_n
+    assert f"// {contract.entry.name}\n" == contract.text.splitlines(keepends=True)[0]
+    assert contract.entry.dim3("minnctapersm") == (1, 1, 1)  # or setmaxnreg is ignored
+
+
+def test_registers(contract: Contract) -> None:
+    assert contract.immediates("setmaxnreg.dec", 0) == Counter(
+        contract.numbers(r"(\d+) +producer, after setmaxnreg\.dec")
+    )
+    (consumer, accumulators) = contract.numbers(
+        r"(\d+) +consumers, after setmaxnreg\.inc; %acc takes (\d+)"
+    )
+    assert contract.immediates("setmaxnreg.inc", 0) == Counter([consumer])
+    assert f".reg .f32 %acc<{accumulators}>;" in contract.ptx
+    (entry,) = contract.numbers(r"(\d+) +a thread at entry")
+    assert entry == contract.source.registers.entry
+
+
+def test_main_loop(contract: Contract) -> None:
+    """wgmma: count, shape, one commit, the wait."""
+    count, n, wait = contract.numbers(r"(\d+) wgmma m64n(\d+)k16 in one.*wait_group (\d+)")
+    mmas = list(contract.instructions("wgmma.mma_async"))
+    assert len(mmas) == count
+    assert {m.qualifiers[3] for m in mmas} == {f"m64n{n}k16"}
+    _, tile_n, tile_k, _ = contract.tile
+    assert n == tile_n
+    _, rows = contract.consumers
+    assert count == rows // 64 * tile_k // 16
+    assert len(list(contract.instructions("wgmma.commit_group"))) == 1
+    assert contract.immediates("wgmma.wait_group", 0) == Counter([wait, 0] if wait else [0])
+    (back,) = contract.numbers(r"released lies (\d+) back")
+    assert back == wait
+
+
+def test_accumulators_are_used_once_a_step(contract: Contract) -> None:
+    """Every k16 step covers all of %acc, in order, without a gap."""
+    _, accumulators = contract.numbers(r"(\d+) +consumers, after setmaxnreg\.inc; %acc takes (\d+)")
+    names: list[str] = []
+    for mma in contract.instructions("wgmma.mma_async"):
+        vector = mma.operands[0]
+        assert isinstance(vector, ast.Vector)
+        names += [str(item) for item in vector.items]
+    steps = len(names) // accumulators
+    assert names == [f"%acc{i}" for i in range(accumulators)] * steps
+    scale = [str(m.operands[3]) for m in contract.instructions("wgmma.mma_async")]
+    first = len(scale) // steps
+    assert scale == ["%accumulate"] * first + ["1"] * (len(scale) - first)
+
+
+def test_barriers(contract: Contract) -> None:
+    """Init counts and expected bytes against the table, and against the spec's boxes."""
+    full, tx_bytes = contract.numbers(r"full\[s\] +(\d+) +producer lane.*?([\d,]{3,})")
+    (empty,) = contract.numbers(r"empty\[s\] +(\d+) +one thread")
+    *_, stages = contract.tile
+    inits: Counter[tuple[str, int, int]] = Counter()
+    for init in contract.instructions("mbarrier.init"):
+        address, count = init.operands
+        assert isinstance(address, ast.Address)
+        assert isinstance(count, ast.Immediate)
+        inits[str(address.base), address.offset, count.value] += 1
+    assert inits == Counter(
+        [("%full", 8 * s, full) for s in range(stages)]
+        + [("%empty", 8 * s, empty) for s in range(stages)]
+    )
+    assert contract.immediates("mbarrier.arrive.expect_tx", 2) == Counter([tx_bytes])
+    groups, _ = contract.consumers
+    assert empty == groups * contract.source.spec.cluster.size
+    assert tx_bytes == sum(landing_bytes(contract))
+
+
+def landing_bytes(contract: Contract) -> Iterator[int]:
+    """Bytes that each TMA load of the loop brings into one CTA, with what its peers multicast."""
+    boxes = {p.name: p for p in contract.source.spec.params if isinstance(p, TensorMapParam)}
+    for load in contract.instructions("cp.async.bulk.tensor.2d.shared::cluster.global"):
+        source = load.operands[1]
+        assert isinstance(source, ast.Address)
+        box = boxes[str(source.base).removeprefix("%")]
+        senders = (
+            contract.source.spec.cluster.size if "multicast::cluster" in load.qualifiers else 1
+        )
+        yield dtype(box.dtype).bytes * box.box[0] * box.box[1] * senders
+
+
+def test_shared_memory_map(contract: Contract) -> None:
+    """Regions follow each other, end at the total, and their offsets are what the code adds."""
+    rows = [
+        (int(offset, 16), int(size.replace(",", "")), name)
+        for offset, size, name in re.findall(r"//   (0x\w+)  ([\d,]+) +([\w ]+):", contract.text)
+    ]
+    assert [name for *_, name in rows] == ["A", "B", "D slabs", "full", "empty"]
+    (total,) = contract.numbers(r"Shared memory: ([\d,]+) bytes")
+    assert total == contract.source.spec.smem_bytes
+    ends = [offset + size for offset, size, _ in rows]
+    assert all(nxt[0] >= end for nxt, end in zip(rows[1:], ends[:-1], strict=True))
+    assert ends[-1] == total
+    offsets = {name: offset for offset, _, name in rows}
+    added = {
+        str(i.operands[0]): i.operands[2].value
+        for i in contract.instructions("add.u32")
+        if isinstance(i.operands[2], ast.Immediate)
+    }
+    assert added["%full"] == offsets["full"]
+    assert added["%empty"] == offsets["empty"]
+    assert added["%a_slot"] == added["%a_low0"] == offsets["A"]
+    assert added["%b_slot"] == added["%b_low0"] == offsets["B"]
+    assert added["%slab"] == offsets["D slabs"]
+    assert "gemm_smem[];\n" in contract.ptx
+    assert ".align 1024" in contract.ptx  # the swizzle works on absolute addresses
+
+
+def test_parameters_say_their_boxes(contract: Contract) -> None:
+    for param in contract.source.spec.params:
+        if isinstance(param, TensorMapParam):
+            rows, columns = param.box
+            assert re.search(
+                rf"{param.name}\[128\], .*boxes of {rows} x {columns}, swizzle {param.swizzle}\n",
+                contract.ptx,
+            )
+
+
+def test_no_line_of_the_contract_is_wider_than_a_page() -> None:
+    for reference in REFERENCES:
+        text = str(ptxgen.kernel_from(reference).ptx)
+        for line in text[: text.index("\n{\n")].splitlines():
+            assert len(line) <= 100, line
