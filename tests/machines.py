@@ -72,13 +72,19 @@ class Runner:
         kernel: Any,
         inputs: Mapping[str, np.ndarray],
         outputs: Mapping[str, tuple[tuple[int, ...], Any]],
+        *,
+        emulator: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> dict[str, np.ndarray]:
         """Launch once a backend; the outputs of the first, which those of all others must equal.
 
-        `outputs` maps names to (shape, dtype); they are poisoned before each run.
+        `outputs` maps names to (shape, dtype); they are poisoned before each run. `emulator` holds
+        options of the emulator (schedule, mode, seed, sms), `options` those of `runtime.launch`.
         """
-        results = [self._run_on(name, kernel, inputs, outputs, options) for name in self.backends]
+        results = [
+            self._run_on(name, kernel, inputs, outputs, emulator or {}, options)
+            for name in self.backends
+        ]
         first = results[0]
         for name, other in zip(self.backends[1:], results[1:], strict=True):
             for output, value in first.items():
@@ -91,15 +97,21 @@ class Runner:
         kernel: Any,
         inputs: Mapping[str, np.ndarray],
         outputs: Mapping[str, tuple[tuple[int, ...], Any]],
+        emulator: Mapping[str, Any],
         options: Mapping[str, Any],
     ) -> dict[str, np.ndarray]:
         import runtime
 
         arrays = ARRAYS[backend]
+        chosen: Any = backend
+        if emulator and backend == "emulator":
+            from runtime.emulator.backend import EmulatorBackend
+
+            chosen = EmulatorBackend(**emulator)
         made = {name: arrays.put(poisoned(*meta)) for name, meta in outputs.items()}
         given = {name: arrays.put(x) for name, x in inputs.items()}
-        runtime.launch(kernel, **given, **made, backend=backend, **options)
-        runtime.wait(*made.values(), backend=backend)
+        runtime.launch(kernel, **given, **made, backend=chosen, **options)
+        runtime.wait(*made.values(), backend=chosen)
         return {name: arrays.get(x) for name, x in made.items()}
 
 

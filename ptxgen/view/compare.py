@@ -15,6 +15,7 @@ from html import escape
 from typing import Literal, TypeAlias
 
 from ptxgen.view.base import TEXT_COLUMNS, View, count
+from ptxgen.view.palette import Role, role_css
 
 Kind: TypeAlias = Literal["same", "changed", "moved", "added", "removed"]
 CONTEXT_LINES = 3  # shown around each difference
@@ -24,12 +25,12 @@ CONTEXT_LINES = 3  # shown around each difference
 class Side:
     """One line of one of the two texts: a label in front of it, and the text.
 
-    `role` colours the first word of the text in a page: "tensor", "tma", "mbarrier" or nothing.
+    `role` colours the first word of the text in a page.
     """
 
     label: str
     text: str
-    role: str = ""
+    role: Role = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,17 +90,23 @@ class Beside(View):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folded(View):
-    """A view behind a line of words that opens it; text shows it open."""
+    """A view behind a line of words that opens it.
+
+    On a page it begins closed, or `opened`. Text shows it open, unless `instead` says what stands
+    there in its place.
+    """
 
     words: str
     inner: View
+    opened: bool = False
+    instead: str = ""
 
     def text(self, *, width: int = TEXT_COLUMNS, color: bool = False) -> str:
-        return self.inner.text(width=width, color=color)
+        return self.instead or self.inner.text(width=width, color=color)
 
     def html(self) -> str:
         summary = f'<summary style="cursor:pointer;margin:8px 0">{escape(self.words)}</summary>'
-        return f"<details>{summary}{self.inner.html()}</details>"
+        return f"<details{' open' * self.opened}>{summary}{self.inner.html()}</details>"
 
     def __str__(self) -> str:
         return self.text()
@@ -128,7 +135,7 @@ class Comparison(View):
 
     def html(self) -> str:
         parts = [_STYLE, '<div class="pg-diff">', f"<h3>{escape(self.title)}</h3>"]
-        parts.append(_html_row("head", ("", self.left), ("", self.right), "", ""))
+        parts.append(_html_row("head", ("", escape(self.left)), ("", escape(self.right)), "", ""))
         for run in _runs(self.rows, self.context):
             if isinstance(run, _Fold):
                 inner = "".join(map(_html_pair, run.rows))
@@ -187,7 +194,7 @@ def _text_lines(row: Pair, width: int, color: bool) -> Iterator[str]:
 # --- HTML ----------------------------------------------------------------------------------------
 
 # light-dark() follows the page's color-scheme, that is the reader's setting.
-_STYLE = """<style>
+_RULES = """
 .pg-diff{font:12px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;border:1px solid
 light-dark(#d1d9e0,#3d444d);border-radius:6px;overflow:hidden;margin:0 0 16px}
 .pg-diff h3{font:600 13px system-ui,sans-serif;margin:0;padding:7px 12px;
@@ -204,10 +211,8 @@ background:light-dark(#f6f8fa,#1c2128);border-bottom:1px solid light-dark(#d1d9e
 .pg-diff .none{background:light-dark(#f6f8fa80,#1c212880)}
 .pg-diff summary{cursor:pointer;padding:1px 12px;font:11px/1.7 system-ui,sans-serif;opacity:.8;
 background:light-dark(#f0f4f8,#20262e)}
-.pg-diff .tensor{color:light-dark(#8250df,#d2a8ff);font-weight:600}
-.pg-diff .tma{color:light-dark(#0550ae,#79c0ff);font-weight:600}
-.pg-diff .mbarrier{color:light-dark(#953800,#ffa657);font-weight:600}
-</style>"""
+"""
+_STYLE = f"<style>{_RULES}{role_css('.pg-diff')}</style>"
 
 
 def _html_pair(row: Pair) -> str:

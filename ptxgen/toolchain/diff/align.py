@@ -4,7 +4,8 @@ Names do not count here: an instruction's key is its opcode and operands with ev
 replaced by its kind and every branch target by a star. Blocks that are nearly alike are found first
 (a longest common subsequence over blocks, weighted by what they have in common); they cut the two
 regions into pieces, and within each piece instructions are aligned by key, then by opcode, then by
-opcode without modifiers.
+opcode without modifiers. Where a branch moved, blocks begin elsewhere: if the regions as a whole
+match better than block by block, that is taken.
 
 Long runs of equal keys (a MOV for every accumulator) can be laid side by side in many ways. If the
 two kernels name registers alike, names tell which is which; so names are tried as the very first
@@ -63,8 +64,16 @@ def base(instruction: Instruction) -> str:
     return instruction.base
 
 
-def align(a: Sequence[Sequence[Instruction]], b: Sequence[Sequence[Instruction]]) -> Iterator[Pair]:
+def align(a: Sequence[Sequence[Instruction]], b: Sequence[Sequence[Instruction]]) -> list[Pair]:
     """Pairs of two regions, given as their blocks. One of a pair is None if it has no partner."""
+    by_block = list(_by_block(a, b))
+    whole = _best(_flat(a), _flat(b))
+    return by_block if _matches(by_block) >= _matches(whole) else whole
+
+
+def _by_block(
+    a: Sequence[Sequence[Instruction]], b: Sequence[Sequence[Instruction]]
+) -> Iterator[Pair]:
     at_a = at_b = 0
     for i, j in (*_alike(a, b), (len(a), len(b))):
         yield from _best(_flat(a[at_a:i]), _flat(b[at_b:j]))
