@@ -159,11 +159,12 @@ def _operand(
     """Type, order and pitches of one array."""
     want = dtype(param.dtype)
     if meta.dtype != want.name:
-        field = {"a": "dtype", "b": "b_dtype", "d": "out_dtype"}[param.arg]
+        field = "out_dtype" if param.use == "store" else "dtype"
+        other = "tf32" if meta.dtype == "f32" and param.use == "load" else meta.dtype
         yield Violation(
             field=param.arg, got=meta.dtype, rule=f"must be {want.name}",
-            why=f"the kernel was generated for {want.name} {param.arg}",
-            fix=f"convert it, or make the kernel with another {field}",
+            why=f"the kernel was generated for {want.name} {param.arg.upper()}",
+            fix=f"convert it, or make the kernel with {field}={other}",
         )  # fmt: skip
         return
     if meta.size == 0:
