@@ -24,7 +24,7 @@ lint: dev  ## ruff and mypy
 	@$(PY) -m mypy --no-error-summary
 
 golden: dev  ## rewrite the golden PTX and show what changed in it
-	@$(PY) -m pytest -q -p no:xdist tests/golden --update-golden || true
+	@$(PY) -m pytest -q -p no:xdist tests/golden --update-golden
 	@git --no-pager diff --stat -- tests/golden
 
 dev:  ## .venv with this project and its development tools

@@ -15,11 +15,17 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from ptxgen.api import Kernel, kernel, kernel_from, render, render_text
+    from ptxgen.foreign import ForeignKernel, load_ptx
 
-__all__ = ["Kernel", "kernel", "kernel_from", "render", "render_text"]
+_FOREIGN = ("ForeignKernel", "load_ptx")
+__all__ = ["ForeignKernel", "Kernel", "kernel", "kernel_from", "load_ptx", "render", "render_text"]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _FOREIGN:
+        from ptxgen import foreign
+
+        return getattr(foreign, name)
     if name in __all__:
         from ptxgen import api
 

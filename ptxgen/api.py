@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from ptxgen import debug, templating
 from ptxgen.kernels import registry
 from ptxgen.kernels.base import KernelSource
+from ptxgen.kernels.show import fields_table
 from ptxgen.spec import ArrayMeta, DeviceLimits, KernelSpec, LaunchPlan, Scalar
 from ptxgen.templating import Rendered
 from ptxgen.toolchain import assemble as assembler
@@ -26,15 +27,17 @@ from ptxgen.toolchain.assemble import Cubin
 from ptxgen.toolchain.discover import Tool
 from ptxgen.toolchain.sass import Sass
 from ptxgen.toolchain.verify import VerifyReport
+from ptxgen.view import Heading, Shown, Stack, View
 
 if TYPE_CHECKING:
     from ptxgen.report import KernelReport
 
 
-class Kernel:
+class Kernel(Shown):
     """A generated kernel. It is assembled and disassembled when first asked for, then never again.
 
-    The cubin that `sass`, `verify` and `report` describe is the one that a launch loads.
+    The cubin that `sass`, `verify` and `report` describe is the one that a launch loads. In a
+    notebook a kernel shows its fields and its PTX, folded below the contract.
     """
 
     def __init__(self, source: KernelSource, *, ptxas: Tool | None = None) -> None:
@@ -101,8 +104,16 @@ class Kernel:
         """The launch that a shape asks for. Raises ArgumentError with every violation."""
         return self.source.plan(args, scalars, device)
 
+    def view(self) -> View:
+        """The fields, and the PTX; nothing is assembled for it."""
+        return Stack.of(
+            Heading(words=self.reference), fields_table(self.source), self.ptx.view(fold=True)
+        )
+
     def __repr__(self) -> str:
         return f"<Kernel {self.reference}>"
+
+    __str__ = __repr__  # a kernel is named in messages; text() is what there is to see
 
 
 def kernel(name: str, *, ptxas: Tool | None = None, **fields: object) -> Kernel:

@@ -7,20 +7,22 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from ptxgen.kernels.base import BarrierRow, Role
+from ptxgen.kernels.show import named_values
 from ptxgen.layout.smem_plan import SmemPlan
 from ptxgen.models.occupancy import Occupancy, occupancy
 from ptxgen.models.record import Record
 from ptxgen.models.registers import RegisterPool
 from ptxgen.spec import KernelSpec
 from ptxgen.toolchain.assemble import Cubin
-from ptxgen.toolchain.sass import mix
+from ptxgen.toolchain.sass import mix, mix_view
+from ptxgen.view import Heading, Row, Shown, Stack, Table, View
 
 if TYPE_CHECKING:
     from ptxgen.api import Kernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KernelReport:
+class KernelReport(Shown):
     """Config, memory, roles, registers, barriers, models, ptxas's report, SASS mix."""
 
     reference: str
@@ -75,60 +77,53 @@ class KernelReport:
             "sass_mix": {kind: dict(counts) for kind, counts in self.sass_mix.items()},
         }
 
+    def parts(self) -> tuple[tuple[str, View], ...]:
+        """(title, view) in reading order."""
+        return (
+            ("config", named_values({**self.problem, **self.config})),
+            ("launch", self.spec),
+            ("roles", _roles(self.roles)),
+            ("registers", self.registers),
+            ("shared memory", self.smem),
+            ("barriers", _barriers(self.barriers)),
+            ("occupancy", self.occupancy),
+            *self.models,
+            ("ptxas", self.cubin),
+            ("SASS", mix_view(self.sass_mix)),
+        )
+
     def sections(self) -> tuple[tuple[str, str], ...]:
         """(title, text) in reading order, for whoever draws them."""
-        fields = {**self.problem, **self.config}
-        width = max(map(len, fields))
-        s = self.spec
-        return (
-            ("config", "\n".join(f"{name:{width}}  {_plain(v)}" for name, v in fields.items())),
-            (
-                "launch",
-                f"entry {s.entry}\nblock {s.block}, cluster {s.cluster}, "
-                f"{s.smem_bytes:,} B dynamic shared memory, "
-                f"PTX {s.ptx_version[0]}.{s.ptx_version[1]}",
-            ),
-            ("roles", "\n".join(f"{r.name:10} warps {r.warps:6} {r.does}" for r in self.roles)),
-            ("registers", str(self.registers)),
-            ("shared memory", str(self.smem)),
-            ("barriers", _barrier_table(self.barriers)),
-            ("occupancy", str(self.occupancy)),
-            *((title, str(record)) for title, record in self.models),
-            ("ptxas", str(self.cubin)),
-            ("SASS", _mix_table(self.sass_mix)),
-        )
+        return tuple((title, str(part)) for title, part in self.parts())
+
+    def view(self) -> View:
+        """All parts under their titles."""
+        titled = [Stack((Heading(words=title, level=3), part)) for title, part in self.parts()]
+        return Stack((Heading(words=self.reference), *titled))
 
     def __str__(self) -> str:
         parts = [f"{title}\n{_indent(text)}" for title, text in self.sections()]
         return "\n\n".join([self.reference, *parts])
 
 
-def _plain(value: object) -> str:
-    return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
-
-
 def _indent(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())
 
 
-def _barrier_table(rows: tuple[BarrierRow, ...]) -> str:
-    header = ("barrier", "count", "arrivals", "bytes", "who arrives", "who waits")
-    table = [
-        header,
-        *(
-            (r.name, str(r.count), str(r.arrivals), f"{r.tx_bytes:,}", r.arrivers, r.waiters)
-            for r in rows
-        ),
-    ]
-    widths = [max(len(row[i]) for row in table) for i in range(len(header))]
-    return "\n".join(
-        "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
-        for row in table
+def _roles(roles: tuple[Role, ...]) -> Table:
+    return Table(
+        columns=("role", "warps", "does"),
+        rows=tuple(Row((role.name, role.warps, role.does)) for role in roles),
+        left=frozenset({0, 1, 2}),
     )
 
 
-def _mix_table(kinds: Mapping[str, Mapping[str, int]]) -> str:
-    return "\n".join(
-        f"{kind:10} " + ", ".join(f"{n} {opcode}" for opcode, n in counts.items())
-        for kind, counts in kinds.items()
+def _barriers(rows: tuple[BarrierRow, ...]) -> Table:
+    return Table(
+        columns=("barrier", "count", "arrivals", "bytes", "who arrives", "who waits"),
+        rows=tuple(
+            Row((r.name, str(r.count), str(r.arrivals), f"{r.tx_bytes:,}", r.arrivers, r.waiters))
+            for r in rows
+        ),
+        left=frozenset({0, 4, 5}),
     )

@@ -4,7 +4,8 @@
     a shape           fixes the launch  ->  LaunchPlan
 
 Everything here is plain data: no driver, no arrays, no templates. Shapes, strides and boxes are in
-NumPy order (outermost axis first) everywhere in this project; only `layout.tensor_map` reverses them.
+NumPy order (outermost axis first) everywhere in this project; only `layout.tensor_map` reverses
+them.
 """
 
 from __future__ import annotations
@@ -14,8 +15,11 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
+from ptxgen.view import Row, Shown, Table, View
+
 Scalar: TypeAlias = int | float
 Access: TypeAlias = Literal["read", "write", "read_write"]
+ANY_DTYPE = "any"  # of a pointer whose PTX does not say what it points to
 
 
 class Dim3(NamedTuple):
@@ -39,7 +43,8 @@ class TensorMapParam:
 
     `axes[i]` is the array axis that map dimension i walks; `box` has the same order (outermost
     first), in elements. `swizzle` is in bytes (0, 32, 64, 128), `l2` the promotion in bytes
-    (0, 64, 128, 256).
+    (0, 64, 128, 256). Without a box the map is open: PTX alone does not say what it describes, so
+    each launch passes a `runtime.tensor_map`.
     """
 
     name: str
@@ -53,6 +58,10 @@ class TensorMapParam:
     use: Literal["load", "store", "reduce"] = "load"
 
     @property
+    def is_open(self) -> bool:
+        return not self.box
+
+    @property
     def access(self) -> Access:
         return {"load": "read", "store": "write", "reduce": "read_write"}[self.use]  # type: ignore[return-value]
 
@@ -62,7 +71,8 @@ class PointerParam:
     """A 64-bit pointer parameter to the first element of `arg`.
 
     `arg` is a launch argument or, with `workspace`, scratch memory that the plan asks for by this
-    name and the runtime owns.
+    name and the runtime owns. With dtype "any" it is open: any array may be passed, or a number,
+    since PTX declares 64-bit numbers and pointers alike.
     """
 
     name: str
@@ -72,10 +82,17 @@ class PointerParam:
     align: int = 16
     workspace: bool = False
 
+    @property
+    def is_open(self) -> bool:
+        return self.dtype == ANY_DTYPE
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarParam:
-    """A scalar parameter. `ptx_type` is its declared PTX type, e.g. "u32" or "f32"."""
+    """A scalar parameter. `ptx_type` is its declared PTX type, e.g. "u32" or "f32".
+
+    "b8[12]" stands for an aggregate of 12 bytes, which is passed as bytes or as a NumPy value.
+    """
 
     name: str
     ptx_type: str
@@ -85,16 +102,27 @@ Param: TypeAlias = TensorMapParam | PointerParam | ScalarParam
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KernelSpec:
+class KernelSpec(Shown):
     """What the PTX fixes. A test compares it with the parsed `.entry`."""
 
     entry: str
     params: tuple[Param, ...]
     block: Dim3
-    cluster: Dim3 = Dim3()
+    cluster: Dim3 = Dim3()  # noqa: RUF009  # an immutable tuple
     smem_bytes: int = 0  # dynamic shared memory
     target: str = "sm_90a"
     ptx_version: tuple[int, int] = (8, 0)
+
+    def view(self) -> View:
+        """How it is launched, and its parameters."""
+        return Table(
+            title=f"{self.entry}: block {self.block}, cluster {self.cluster}, "
+            f"{self.smem_bytes:,} B dynamic shared memory, "
+            f"{self.target}, PTX {self.ptx_version[0]}.{self.ptx_version[1]}",
+            columns=("parameter", "kind", "of", "type", "use"),
+            rows=tuple(Row(_parameter(param)) for param in self.params),
+            left=frozenset(range(5)),
+        )
 
     def arguments(self) -> tuple[str, ...]:
         """Array arguments in the order of their first parameter; workspaces are not among them."""
@@ -115,6 +143,18 @@ class KernelSpec:
             if isinstance(p, (TensorMapParam, PointerParam)) and p.arg == arg
         }
         return uses.pop() if len(uses) == 1 else "read_write"
+
+
+def _parameter(param: Param) -> tuple[str, str, str, str, str]:
+    match param:
+        case TensorMapParam():
+            box = "x".join(map(str, param.box)) or "open"
+            kind = f"tensor map, box {box}, swizzle {param.swizzle}"
+            return param.name, kind, param.arg, param.dtype, param.use
+        case PointerParam():
+            kind = "pointer to a workspace" if param.workspace else "pointer"
+            return param.name, kind, param.arg, param.dtype, param.access.replace("_", " and ")
+    return param.name, "scalar", "", param.ptx_type, "read"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,12 +203,28 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchPlan:
-    """What a shape fixes. No steps means that there is nothing to do (an empty result)."""
+class LaunchPlan(Shown):
+    """What a shape fixes. No steps means that there is nothing to do (an empty result).
+
+    With `open_grid` the planner cannot know the grid, so the caller of the launch must give it.
+    """
 
     steps: tuple[Step, ...]
     workspaces: tuple[Workspace, ...] = ()
     notes: tuple[str, ...] = ()
+    open_grid: bool = False
+
+    def view(self) -> View:
+        """One row a step; workspaces and what the planner remarks below."""
+        return Table(
+            columns=("launch", "grid, in CTAs", "scalars"),
+            rows=tuple(
+                Row((s.entry, str(s.grid), ", ".join(f"{k}={v}" for k, v in s.scalars.items())))
+                for s in self.steps
+            ),
+            left=frozenset({0, 1, 2}),
+            notes=tuple(self.explain().splitlines()[len(self.steps) :]),
+        )
 
     def explain(self) -> str:
         """The plan in words, one line a step."""

@@ -27,6 +27,7 @@ from ptxgen.spec import (
     TensorMapParam,
     Workspace,
 )
+from ptxgen.view import Row, Shown, Table, View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,12 +72,20 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(Shown):
     """What is known once a stream has been waited for. A backend may return a richer subclass."""
 
     backend: str
     elapsed_s: float
     notes: tuple[str, ...] = ()
+
+    def view(self) -> View:
+        """Who ran it, and for how long."""
+        return Table(
+            columns=("backend", "seconds"),
+            rows=(Row((self.backend, f"{self.elapsed_s:.3f}")),),
+            notes=self.notes,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

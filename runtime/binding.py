@@ -37,6 +37,7 @@ from runtime.backend import (
     choose,
 )
 from runtime.buffers import device_of
+from runtime.open_params import close
 
 Grid = int | Sequence[int]
 
@@ -84,7 +85,7 @@ def bind(
     `values` are arrays and scalars by name (see `name_arguments`). Raises ArgumentError with every
     violation, TensorMapError when all of them are about tensor maps.
     """
-    spec = kernel.spec
+    spec, values = close(kernel.spec, values)
     broken = _Broken()
     arrays, scalars = _split(spec, values)
     devices = _devices(arrays, broken)
@@ -101,14 +102,17 @@ def bind(
         loaded = runner.load_on(kernel, on)
     else:
         loaded = runner.load(kernel, on.device)
+    if spec is not kernel.spec:
+        loaded = replace(loaded, spec=spec)
     plan = _plan(kernel, metas, scalars, loaded, broken)
     broken.stop(spec)
-    steps = _grids(spec, plan.steps, grid)
+    steps = _grids(spec, plan, grid)
     bound = BoundLaunch(
         device=on.device,
         steps=tuple(_bind_step(runner, loaded, step, plan, refs, scalars) for step in steps),
         refs=refs,
     )
+    plan = replace(plan, steps=steps, open_grid=False)
     return Call(backend=runner, stream=on, bound=bound, plan=plan, arrays=arrays)
 
 
@@ -228,9 +232,23 @@ def _plan(
         return LaunchPlan(steps=())
 
 
-def _grids(spec: KernelSpec, steps: Sequence[Step], grid: Grid | None) -> tuple[Step, ...]:
+def _grids(spec: KernelSpec, plan: LaunchPlan, grid: Grid | None) -> tuple[Step, ...]:
     """The steps with a caller's grid in place, checked; those with nothing to run are left out."""
     broken: list[Violation] = []
+    steps: Sequence[Step] = plan.steps
+    if grid is None and plan.open_grid:
+        raise ArgumentError(
+            f"{spec.entry}: cannot be launched",
+            [
+                Violation(
+                    field="grid",
+                    got="nothing",
+                    rule="must be given",
+                    why="PTX does not say how many CTAs a problem needs",
+                    fix="pass grid=(x, y, z), counted in CTAs",
+                )
+            ],
+        )
     if grid is not None:
         extents = (grid,) if isinstance(grid, int) else tuple(grid)
         if len(steps) > 1 or not 1 <= len(extents) <= 3:

@@ -16,6 +16,7 @@ from ptxgen.spec import (
     TensorMapParam,
 )
 from runtime.buffers import overlap
+from runtime.packing import scalar_bytes
 
 PARAM_BYTES_MAX = 32_764  # from PTX 8.1
 PARAM_BYTES_MAX_BEFORE_8_1 = 4_096
@@ -30,19 +31,22 @@ def array_violations(spec: KernelSpec, metas: Mapping[str, ArrayMeta]) -> Iterat
         if isinstance(param, PointerParam) and param.arg in metas:
             yield from _alignment(param, metas[param.arg])
     outputs = [n for n in spec.arguments() if n in metas and spec.access(n) != "read"]
-    by_pointer = {p.arg for p in spec.params if isinstance(p, PointerParam)}
+    pointers = [p for p in spec.params if isinstance(p, PointerParam)]
+    by_pointer = {p.arg for p in pointers}
+    foreign = {p.arg for p in pointers if p.is_open}  # whose elements share addresses is its affair
     for name in outputs:
         yield from _writable(name, metas[name])
-        if name in by_pointer:  # the rules of tensor maps refuse stride 0 anyway
+        if name in by_pointer - foreign:  # the rules of tensor maps refuse stride 0 anyway
             yield from _distinct(name, metas[name])
-    yield from _overlaps(outputs, metas)
+    if not foreign:
+        yield from _overlaps(outputs, metas)
 
 
 def _element_type(param: TensorMapParam | PointerParam, meta: ArrayMeta) -> Iterator[Violation]:
     try:
         declared = dtype(param.dtype)
     except KeyError:
-        return  # a tensor map may name a type of the hardware's own, e.g. TFLOAT32
+        return  # "any", or a type of the tensor-map hardware's own, e.g. TFLOAT32
     if meta.dtype == declared.name:
         return
     same_width = dtype(meta.dtype).bits == declared.bits
@@ -170,5 +174,5 @@ def _param_layout(param: TensorMapParam | PointerParam | ScalarParam) -> tuple[i
         return arch.TENSOR_MAP_BYTES, 64
     if isinstance(param, PointerParam):
         return 8, 8
-    size = int("".join(c for c in param.ptx_type if c.isdigit())) // 8
-    return size, size
+    size = scalar_bytes(param.ptx_type)
+    return size, min(size, 16) if size & (size - 1) == 0 else 1

@@ -6,6 +6,7 @@ bytes, and a number that the type cannot hold is refused rather than wrapped.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
@@ -18,6 +19,7 @@ from ptxgen.spec import ScalarParam
 Packer = Callable[[object], bytes]
 """Bytes of one value. Raises ValueError with the rule and the cure, in words."""
 
+_AGGREGATE = re.compile(r"b8\[(\d+)\]")
 _EXACT_CURE = "pass a number that the type holds"
 
 
@@ -46,6 +48,8 @@ def violation(param: ScalarParam, value: object, error: ValueError) -> Violation
 
 def packer(param: ScalarParam) -> Packer:
     """The packing function of a parameter. ArgumentError for a type that has none."""
+    if aggregate := _AGGREGATE.fullmatch(param.ptx_type):
+        return _raw(int(aggregate[1]))
     try:
         return _PACKERS[param.ptx_type]
     except KeyError:
@@ -60,6 +64,28 @@ def packer(param: ScalarParam) -> Packer:
                 )
             ],
         ) from None
+
+
+def scalar_bytes(ptx_type: str) -> int:
+    """Size of a scalar parameter: 4 for "u32", 12 for "b8[12]"."""
+    if aggregate := _AGGREGATE.fullmatch(ptx_type):
+        return int(aggregate[1])
+    return int(ptx_type.lstrip("usbf")) // 8
+
+
+def _raw(size: int) -> Packer:
+    """An aggregate: its bytes, or a NumPy scalar or array of exactly that many."""
+
+    def pack_raw(value: object) -> bytes:
+        if isinstance(value, (np.generic, np.ndarray)):
+            value = value.tobytes()
+        if not isinstance(value, (bytes, bytearray)):
+            raise ValueError("needs bytes, or a NumPy value of a structured type")
+        if len(value) != size:
+            raise ValueError(f"holds {size} bytes, not {len(value)}")
+        return bytes(value)
+
+    return pack_raw
 
 
 def _integer(bits: int, low: int, high: int) -> Packer:
@@ -81,7 +107,7 @@ def _bits(bits: int) -> Packer:
     integer = _integer(bits, -(1 << bits - 1), (1 << bits) - 1)
 
     def pack_bits(value: object) -> bytes:
-        if isinstance(value, (int, np.bool_)):
+        if isinstance(value, (int, np.integer, np.bool_)):
             return integer(value)
         if isinstance(value, np.generic) and value.itemsize * 8 == bits:
             return value.tobytes()

@@ -7,6 +7,7 @@ checked by the same rules first, so that both refuse the same arrays in the same
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from ptxgen.isa import arch
@@ -33,30 +34,60 @@ def encode(ref: ArrayRef, param: TensorMapParam) -> bytes:
     return EMPTY if spec is None else layout.encode(spec, name=param.arg)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorMap:
+    """What a tensor map will describe: the array, and how a box is cut from it.
+
+    A launch encodes it for the backend that it runs on, with the address that the array has there.
+    `bytes(...)` are our encoder's 128 bytes for the array where it is, for looking at.
+    """
+
+    array: object
+    dtype: str
+    box: tuple[int, ...]
+    axes: tuple[int, ...]
+    swizzle: int
+    l2: int
+    fill: Literal["zero", "nan"]
+
+    def param(
+        self, name: str, use: Literal["load", "store", "reduce"] = "load"
+    ) -> TensorMapParam:
+        """The parameter `name` that takes this map."""
+        return TensorMapParam(
+            name=name, arg=name, dtype=self.dtype, axes=self.axes, box=self.box,
+            swizzle=self.swizzle, l2=self.l2, fill=self.fill, use=use,
+        )  # fmt: skip
+
+    def __bytes__(self) -> bytes:
+        return encode(borrow("array", self.array), self.param("array"))
+
+
 def tensor_map(
     array: object,
     *,
     box: Sequence[int],
     axes: Sequence[int] | None = None,
+    dtype: str | None = None,
     swizzle: int = 0,
     l2: int = 128,
     fill: Literal["zero", "nan"] = "zero",
-) -> bytes:
-    """The 128-byte tensor map of an array of any framework, without a driver.
+) -> TensorMap:
+    """The tensor map of an array of any framework, for a 128-byte parameter of foreign PTX.
 
     `box` is in elements, outermost first; `axes` are the array axes that the map walks (default:
-    all, in order); `swizzle` and `l2` are in bytes. Made for looking at and comparing: launches
-    build their own. TensorMapError lists every rule that is broken.
+    all, in order); `swizzle` and `l2` are in bytes; `dtype` names another element type of the same
+    width, e.g. "TFLOAT32". Pass the result to `runtime.launch`; kernels of the catalogue take the
+    array itself. Nothing is encoded yet: TensorMapError, with every rule that is broken, comes from
+    the launch or from `bytes(...)`.
     """
     ref = borrow("array", array)
-    param = TensorMapParam(
-        name="array",
-        arg="array",
-        dtype=ref.meta.dtype,
-        axes=tuple(range(len(ref.meta.shape)) if axes is None else axes),
+    return TensorMap(
+        array=array,
+        dtype=ref.meta.dtype if dtype is None else dtype,
         box=tuple(box),
+        axes=tuple(range(len(ref.meta.shape)) if axes is None else axes),
         swizzle=swizzle,
         l2=l2,
         fill=fill,
     )
-    return encode(ref, param)

@@ -1,6 +1,6 @@
 """Chip numbers. They live here only, each with its source.
 
-Sources: [guide] CUDA C++ Programming Guide, compute capability 9.0 tables; [ptxas] limits that ptxas
+Sources: [guide] CUDA C++ Programming Guide, compute capability tables; [ptxas] limits that ptxas
 13.0 enforces; [attr] cuDeviceGetAttribute on the device; [sheet] vendor data sheet.
 """
 
@@ -39,7 +39,7 @@ TENSOR_MAP_BOX_MAX = 256  # per axis [attr: driver refuses 257]
 class Chip:
     """One product: what the calculators need beyond the limits above.
 
-    Tensor rates are dense, and those at which f32 is accumulated; 0 means the chip has no such unit.
+    Tensor rates are dense, with f32 accumulation; 0 means that the chip has no such unit.
     `clock_hz` is the clock of the data sheet's peak rates, not the highest that the chip reaches.
     """
 

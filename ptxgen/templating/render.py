@@ -12,7 +12,9 @@ from ptxgen.errors import TemplateError
 from ptxgen.templating.environment import TEMPLATE_ROOT, Environment, environment
 from ptxgen.templating.format import format_lines
 from ptxgen.templating.lint import Facts, missing_names
+from ptxgen.templating.show import rendered_view
 from ptxgen.templating.source_map import Place, split
+from ptxgen.view import View
 
 # What an expression of a template can raise; HoleError is a ValueError.
 _EXPRESSION_ERRORS = (
@@ -41,6 +43,19 @@ class Rendered(str):
 
     def __getnewargs__(self) -> tuple[str, tuple[tuple[Place, ...], ...]]:  # type: ignore[override]
         return str(self), self.chains
+
+    def view(self, *, fold: bool = False) -> View:
+        """The text with colours, folded by its sections; a pointer shows each template line.
+
+        With `fold`, text too is cut behind the first section.
+        """
+        tips = [_called_from(chain) for chain in self.chains]
+        return rendered_view(self.splitlines(), tips, fold=fold)
+
+    def _repr_mimebundle_(
+        self, include: object = None, exclude: object = None
+    ) -> Mapping[str, str]:
+        return {**self.view()._repr_mimebundle_(), "text/plain": str(self)}
 
     def locate(self, line: int) -> str:
         """The template line and macro calls behind PTX line `line` (from 1), in words."""

@@ -203,8 +203,8 @@ ADVICE: tuple[Advice, ...] = (
     Advice(
         name="minnctapersm-alone",
         pattern=r"\.minnctapersm is ignored when neither",
-        meaning=".minnctapersm has no effect: registers are not limited for its sake, and setmaxnreg "
-        "is dropped",
+        meaning=".minnctapersm has no effect: registers are not limited for its sake, and "
+        "setmaxnreg is dropped",
         cause="no .reqntid or .maxntid says how many threads a CTA has",
         cure="declare .reqntid with the number of threads",
     ),

@@ -26,6 +26,8 @@ from ptxgen.toolchain.diagnostics import AssemblyReport, annotate, parse_log, re
 from ptxgen.toolchain.discover import Tool
 from ptxgen.toolchain.dump import dump
 from ptxgen.toolchain.process import Finished, run_tool, scratch_folder
+from ptxgen.view import Shown, View
+from ptxgen.view.lexical import plain
 
 Locate: TypeAlias = Callable[[int], str | None]
 
@@ -42,7 +44,7 @@ class AdvisoryWarning(UserWarning):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cubin:
+class Cubin(Shown):
     """A cubin and where it came from. `key` is its name in the cache.
 
     `options` are all of ptxas's options but the file names; `log` is its raw output, and `report`
@@ -69,6 +71,10 @@ class Cubin:
             "options": list(self.options),
             "report": self.report.to_dict(),
         }
+
+    def view(self) -> View:
+        """Where it came from, and ptxas's report."""
+        return plain(str(self))
 
     def __str__(self) -> str:
         head = f"cubin {self.sha256[:12]}  {len(self.bytes):,} B  ptxas {self.ptxas}  {self.target}"

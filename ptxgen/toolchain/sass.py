@@ -17,6 +17,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 
+from ptxgen.view import Folded, Heading, Row, Shown, Stack, Table, View
+from ptxgen.view.base import TEXT_COLUMNS
+from ptxgen.view.lexical import sass as sass_code
+
 # Opcode (up to the first dot) -> group. What is in no row is "alu": integer, float, conversion,
 # moves, predicates. A trailing star matches any ending.
 CATEGORIES: tuple[tuple[str, str], ...] = (
@@ -44,6 +48,8 @@ CATEGORY_NAMES = (*(name for name, _ in CATEGORIES), "alu")
 # Warpgroup-wide tensor instructions: the asynchronous ones of wgmma.
 GMMA = "HGMMA|QGMMA|IGMMA|BGMMA"
 
+_OPEN_LINES = 60  # a longer listing is folded away on a page
+_SHOWN_OPCODES = 8  # of a category
 _HEX = re.compile(r"0x[0-9a-fA-F]+$")
 _BRANCHES = frozenset({"BRA", "JMP", "BSSY", "CALL", "WARPSYNC"})
 
@@ -139,8 +145,20 @@ def mix_table(instructions: Iterable[Instruction]) -> str:
     return "\n".join(lines)
 
 
+def mix_view(kinds: Mapping[str, Mapping[str, int]]) -> Table:
+    """What `mix` gives as a table, one row a category: the most frequent opcodes of each."""
+
+    def most(counts: Mapping[str, int]) -> str:
+        shown = [f"{n} {opcode}" for opcode, n in counts.items()][:_SHOWN_OPCODES]
+        rest = sum(counts.values()) - sum(list(counts.values())[:_SHOWN_OPCODES])
+        return ", ".join([*shown, *([f"{rest} others"] if rest else [])])
+
+    rows = (Row((kind, str(sum(n.values())), most(n))) for kind, n in kinds.items())
+    return Table(columns=("", "", ""), rows=tuple(rows), left=frozenset({0, 2}))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SassFunction:
+class SassFunction(Shown):
     """One kernel. `instructions` has everything; `code` leaves out the padding at its end."""
 
     name: str
@@ -167,6 +185,16 @@ class SassFunction:
         names = (m for i in self.code for m in re.findall(r"\bR(\d+)\b", i.operands))
         return max((int(n) + 1 for n in names), default=0)
 
+    def view(self) -> View:
+        """The instruction mix, and the listing folded below it; text is the listing."""
+        lines = str(self).splitlines()
+        words = f"{len(self.code):,} instructions"
+        listing = Folded(words=words, inner=sass_code(lines), opened=len(lines) <= _OPEN_LINES)
+        return Stack((Heading(words=self.name), mix_view(mix(self.code)), listing))
+
+    def text(self, *, width: int = TEXT_COLUMNS, color: bool = False) -> str:
+        return sass_code(str(self).splitlines()).text(width=width, color=color)
+
     def __str__(self) -> str:
         targets = {i.target for i in self.code}
         lines = [f"{self.name}:"]
@@ -178,7 +206,7 @@ class SassFunction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sass:
+class Sass(Shown):
     """The disassembly of one cubin. `ptxas` and `nvdisasm` are the versions of the two tools."""
 
     functions: tuple[SassFunction, ...]
@@ -193,6 +221,12 @@ class Sass:
             names = ", ".join(f.name for f in self.functions) or "none"
             raise KeyError(f"function {name or '(the only one)'}: the cubin has: {names}")
         return found[0]
+
+    def view(self) -> View:
+        return Stack(tuple(function.view() for function in self.functions))
+
+    def text(self, *, width: int = TEXT_COLUMNS, color: bool = False) -> str:
+        return "\n\n".join(f.text(width=width, color=color) for f in self.functions)
 
     def to_dict(self) -> dict[str, object]:
         return {

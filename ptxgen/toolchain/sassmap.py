@@ -28,6 +28,7 @@ from ptxgen.view.table import Row, Table
 # Code with encodings, and after each instruction the number of live registers.
 _OPTIONS = ("-c", "-hex", "-lrm", "count")
 _TONES: dict[str, Tone] = {"tensor": 4, "tma": 0, "mbarrier": 1}
+_PTX_COLUMNS = 72  # a longer statement is cut in the table, not in the data
 _LEGEND = (
     "live: general registers that hold a value still needed, + uniform ones",
     "schedule: B scoreboards that it waits for; R, W those that it raises until its operands are "
@@ -196,10 +197,14 @@ def _lines(function: FunctionMap, has_origin: bool) -> Iterator[Row]:
             _live(row.live),
             str(row.control) if row.control is not None else "",
             str(instruction.line or "") if new else "",
-            row.ptx if new else "",
+            _cut(row.ptx) if new else "",
         )
         tone = _TONES.get(category(instruction.opcode), "plain")
         yield Row((*cells, row.origin if new else "") if has_origin else cells, tone=tone)
+
+
+def _cut(ptx: str) -> str:
+    return ptx if len(ptx) <= _PTX_COLUMNS else ptx[: _PTX_COLUMNS - 4] + " ..."
 
 
 def _live(live: Live | None) -> str:

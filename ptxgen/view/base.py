@@ -14,6 +14,20 @@ def count(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
+# How notebooks say that their theme is dark or light: JupyterLab and nbconvert, VS Code, Colab.
+_THEMES = """<style>
+[data-jp-theme-light=false] .pg-view,.vscode-dark .pg-view,html[theme=dark] .pg-view{
+color-scheme:dark}
+[data-jp-theme-light=true] .pg-view,.vscode-light .pg-view,html[theme=light] .pg-view{
+color-scheme:light}
+</style>"""
+
+
+def in_notebook(html: str) -> str:
+    """A fragment that takes the theme of the notebook around it, not of the operating system."""
+    return f'{_THEMES}<div class="pg-view">{html}</div>'
+
+
 class View(ABC):
     """Something to look at. In a notebook its value shows as HTML, in a terminal as text."""
 
@@ -33,7 +47,7 @@ class View(ABC):
     def _repr_mimebundle_(
         self, include: object = None, exclude: object = None
     ) -> Mapping[str, str]:
-        return {"text/plain": self.text(), "text/html": self.html()}
+        return {"text/plain": str(self), "text/html": in_notebook(self.html())}
 
 
 class Shown(View):
@@ -54,9 +68,10 @@ class Shown(View):
 
 @dataclass(frozen=True, slots=True)
 class Stack(View):
-    """Views below each other."""
+    """Views below each other; `gap` stands between them in text."""
 
     parts: tuple[View, ...]
+    gap: str = "\n\n"
 
     @classmethod
     def of(cls, *parts: View | None) -> Stack:
@@ -64,7 +79,7 @@ class Stack(View):
         return cls(tuple(part for part in parts if part is not None))
 
     def text(self, *, width: int = TEXT_COLUMNS, color: bool = False) -> str:
-        return "\n\n".join(part.text(width=width, color=color) for part in self.parts)
+        return self.gap.join(part.text(width=width, color=color) for part in self.parts)
 
     def html(self) -> str:
         return "\n".join(part.html() for part in self.parts)

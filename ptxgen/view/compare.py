@@ -105,7 +105,8 @@ class Folded(View):
         return self.instead or self.inner.text(width=width, color=color)
 
     def html(self) -> str:
-        summary = f'<summary style="cursor:pointer;margin:8px 0">{escape(self.words)}</summary>'
+        style = "cursor:pointer;font:600 13px system-ui,sans-serif;margin:12px 0"
+        summary = f'<summary style="{style}">{escape(self.words)}</summary>'
         return f"<details{' open' * self.opened}>{summary}{self.inner.html()}</details>"
 
     def __str__(self) -> str:

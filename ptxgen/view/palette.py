@@ -14,6 +14,10 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 Tone: TypeAlias = int | Literal["plain", "muted", "mark", "good", "bad"]
+# What a word of code does: an empty role is a word like any other.
+Role: TypeAlias = Literal[
+    "", "tensor", "tma", "mbarrier", "opcode", "directive", "label", "comment"
+]
 
 _DARK_INK = "#15181c"
 _RESET = "\x1b[0m"
@@ -45,6 +49,44 @@ _NAMED: Mapping[str, Colours] = MappingProxyType(
         "bad": Colours(fill="#a8201a", ink="#ffffff"),
     }
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ink:
+    """The colour of words on a light page, on a dark one, and on a terminal (an ANSI code)."""
+
+    light: str
+    dark: str
+    ansi: str
+    style: str = ""
+
+    def css(self) -> str:
+        """light-dark() follows the page's color-scheme, which is what the reader set."""
+        return f"color:light-dark({self.light},{self.dark});{self.style}"
+
+
+_BOLD = "font-weight:600"
+INKS: Mapping[Role, Ink] = MappingProxyType(
+    {
+        "tensor": Ink(light="#8250df", dark="#d2a8ff", ansi="1;35", style=_BOLD),
+        "tma": Ink(light="#0550ae", dark="#79c0ff", ansi="1;34", style=_BOLD),
+        "mbarrier": Ink(light="#953800", dark="#ffa657", ansi="1;33", style=_BOLD),
+        "opcode": Ink(light="#24292f", dark="#e6edf3", ansi="1"),
+        "directive": Ink(light="#57606a", dark="#9ea7b3", ansi="36"),
+        "label": Ink(light="#116329", dark="#7ee787", ansi="32"),
+        "comment": Ink(light="#59636e", dark="#9198a1", ansi="2"),
+    }
+)
+
+
+def role_css(parent: str) -> str:
+    """Rules for elements of class `role` inside elements that the selector `parent` names."""
+    return "".join(f"{parent} .{role}{{{ink.css()}}}" for role, ink in INKS.items())
+
+
+def role_ansi(text: str, role: Role) -> str:
+    """The text in the ink of a role for a terminal."""
+    return f"\x1b[{INKS[role].ansi}m{text}{_RESET}" if role and text else text
 
 
 def colours(tone: Tone) -> Colours:

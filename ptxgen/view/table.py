@@ -52,6 +52,7 @@ class Table(View):
 
     def html(self) -> str:
         head = "".join(self._cell("th", i, name, _RULE) for i, name in enumerate(self.columns))
+        thead = f"<thead><tr>{head}<th></th></tr></thead>" if any(self.columns) else ""
         body = []
         for row in self.rows:
             pair = colours(row.tone)
@@ -64,7 +65,7 @@ class Table(View):
         return (
             '<div style="font-family:ui-monospace,Menlo,Consolas,monospace;font-size:12px">'
             f'{title}<table style="border-collapse:collapse;color:inherit">'
-            f"<thead><tr>{head}<th></th></tr></thead><tbody>{''.join(body)}</tbody></table>"
+            f"{thead}<tbody>{''.join(body)}</tbody></table>"
             f"{notes}</div>"
         )
 

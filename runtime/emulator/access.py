@@ -118,10 +118,15 @@ def _stored_row(e: Emitter, value: Value, type_: str, width: int) -> str:
 
 @opcode("prefetch", "prefetchu", "applypriority", "discard", dests=0)
 def prefetch(e: Emitter, op: Op) -> None:
-    """Hints without effect, except that a tensor map must be there to be prefetched."""
+    """Hints without effect, except that a tensor map must be there to be prefetched.
+
+    What `discard` leaves behind is undefined, so the old data are as good as any.
+    """
     mem = op.operands[0]
     if op.has("tensormap") and isinstance(mem, Mem):
         address, one = e.address(mem, 64)
+        window = next((WINDOWS[q] for q in op.quals if q in ("param", "const")), 0)
+        address = f"({address} + {window})"
         if one:
             e.line(f"prefetch_tensor_map(p, {address}, {op.line})")
         else:
@@ -259,6 +264,8 @@ def bank_of(p: Path, space: str, address: int, line: int) -> tuple[Bank, int]:
     if space == "local":
         raise AssertionError("local memory differs between lanes")
     bank = p.C.memory.find(address)
+    if bank is None and space_of(address) == "const":  # constants lie in global memory too
+        return p.C.consts, address - WINDOWS["const"]
     if bank is None:
         raise hazard(
             "out-of-bounds",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .alu_int import vector_result
+from .alu_int import check_qualifiers, vector_result
 from .emit import Emitter
 from .isa import all_sources, opcode
 from .operands import Imm, Op
@@ -12,6 +12,7 @@ from .values import BITS_CODE, SIGNED_CODE, type_bits, type_code
 @opcode("shl", "shr", uniform=all_sources, pure=True)
 def shift(e: Emitter, op: Op) -> None:
     """Shift counts above the width act as the width (PTX ISA 9.7.8.7)."""
+    check_qualifiers(op)
     d, a, count = op.operands
     type_ = op.quals[-1]
     bits, is_signed = type_bits(type_), type_[0] == "s"
@@ -36,6 +37,7 @@ def shift(e: Emitter, op: Op) -> None:
 
 @opcode("shf", uniform=all_sources, pure=True)
 def funnel_shift(e: Emitter, op: Op) -> None:
+    check_qualifiers(op)
     d, a, b, c = op.operands
     direction, mode = op.quals[0], op.quals[1]
     rows = ", ".join(e.bits_row(v, 32) for v in (a, b, c))
@@ -46,6 +48,7 @@ def funnel_shift(e: Emitter, op: Op) -> None:
         pure=True)  # fmt: skip
 def bit_field(e: Emitter, op: Op) -> None:
     """Bit-field and bit-counting instructions, computed on rows by `functions`."""
+    check_qualifiers(op)
     d, *sources = op.operands
     type_ = op.quals[-1]
     bits, out = type_bits(type_), type_bits(type_)
@@ -73,6 +76,7 @@ def permute(e: Emitter, op: Op) -> None:
 
 @opcode("lop3", uniform=all_sources, pure=True)
 def lop3(e: Emitter, op: Op) -> None:
+    check_qualifiers(op)
     d, a, b, c, table = op.operands[:5]
     if not isinstance(table, Imm) or len(op.operands) != 5:
         raise op.unsupported("the truth table must be an immediate, without a predicate result")
@@ -94,6 +98,7 @@ def lop3(e: Emitter, op: Op) -> None:
 
 @opcode("sad", uniform=all_sources, pure=True)
 def sum_absolute_difference(e: Emitter, op: Op) -> None:
+    check_qualifiers(op)
     d, a, b, c = op.operands
     code = type_code(op.quals[-1])
     x, y = (e.vector(v, code, array=True) for v in (a, b))
@@ -103,6 +108,7 @@ def sum_absolute_difference(e: Emitter, op: Op) -> None:
 
 @opcode("dp4a", "dp2a", uniform=all_sources, pure=True)
 def dot_product(e: Emitter, op: Op) -> None:
+    check_qualifiers(op)
     d, a, b, c = op.operands
     types = [q for q in op.quals if q in ("u32", "s32")]
     part = 2 if op.has("hi") else 0

@@ -116,6 +116,10 @@ def float_unary(e: Emitter, op: Op) -> None:
     sign = {"f16": 0x8000, "bf16": 0x8000, "f16x2": 0x80008000, "bf16x2": 0x80008000,
             "f32": 1 << 31, "f64": 1 << 63}[type_]  # fmt: skip
     code = {16: "H", 32: "U", 64: "W"}[bits]
+    if op.has("ftz") and type_ in HALF_TYPES:
+        function = {"neg": "negative", "abs": "absolute"}[op.opcode]
+        write(e, op, d, f"{function}({read(e, op, a, type_)})", type_)
+        return
     if op.has("ftz"):
         row = f"ftz({e.vector(a, 'F', array=True)}).view(DT_U)"
     else:

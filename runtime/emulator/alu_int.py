@@ -28,6 +28,38 @@ BINARY: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 
 
+# Qualifiers that each instruction may have besides its types.
+QUALIFIERS: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "add": frozenset({"sat", "cc"}), "sub": frozenset({"sat", "cc"}),
+        "min": frozenset({"relu"}), "max": frozenset({"relu"}),
+        "mul": frozenset({"lo", "hi", "wide"}), "mad": frozenset({"lo", "hi", "wide", "sat", "cc"}),
+        "mul24": frozenset({"lo", "hi"}), "mad24": frozenset({"lo", "hi", "sat"}),
+        "setp": frozenset(
+            {
+                "eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", "num", "nan",
+                "equ", "neu", "ltu", "leu", "gtu", "geu", "and", "or", "xor", "ftz",
+            }
+        ),
+        "shf": frozenset({"l", "r", "clamp", "wrap"}), "bfind": frozenset({"shiftamt"}),
+        "slct": frozenset({"ftz"}), "dp2a": frozenset({"lo", "hi"}),
+        "testp": frozenset({"finite", "infinite", "number", "notanumber", "normal", "subnormal"}),
+    }
+)  # fmt: skip
+TYPES = frozenset(
+    {f"{kind}{bits}" for kind in "usb" for bits in (8, 16, 32, 64)}
+    | {"f16", "f32", "f64", "bf16", "f16x2", "bf16x2", "u16x2", "s16x2", "pred", "b128"}
+)
+
+
+def check_qualifiers(op: Op) -> None:
+    """UnsupportedPtx for a qualifier that is neither a type nor known for the instruction."""
+    known = QUALIFIERS.get("setp" if op.opcode == "set" else op.opcode, frozenset())
+    for q in op.quals:
+        if q not in known and q not in TYPES:
+            raise op.unsupported(f"qualifier .{q} is not known here")
+
+
 def integer_type(op: Op) -> str | None:
     """The integer type qualifier (u32, s64, b16, u16x2, ...), or None for a float instruction."""
     last = op.quals[-1]
@@ -37,6 +69,8 @@ def integer_type(op: Op) -> str | None:
 @opcode("add", "sub", "and", "or", "xor", "min", "max", uniform=integer_sources, pure=True)
 def binary(e: Emitter, op: Op) -> None:
     type_ = op.quals[-1]
+    if type_ == "pred" or integer_type(op) is not None:
+        check_qualifiers(op)
     if type_ == "pred":
         _predicate_binary(e, op)
     elif integer_type(op) is None:
@@ -121,6 +155,7 @@ def multiply(e: Emitter, op: Op) -> None:
     if integer_type(op) is None:
         float_binary(e, op)
         return
+    check_qualifiers(op)
     type_, operands = op.quals[-1], op.operands
     if op.has("cc"):
         raise op.unsupported("the carry flag is not modelled")
@@ -164,11 +199,18 @@ def multiply(e: Emitter, op: Op) -> None:
 
 @opcode("mul24", "mad24", uniform=all_sources, pure=True)
 def multiply24(e: Emitter, op: Op) -> None:
+    check_qualifiers(op)
     d, a, b = op.operands[:3]
     is_signed = op.quals[-1] == "s32"
     rows = [f"low24_{'s' if is_signed else 'u'}({e.bits_row(v, 32)})" for v in (a, b)]
     shift = 16 if op.quals[0] == "hi" else 0
-    product = f"(({rows[0]} * {rows[1]}) >> {shift}).astype(DT_U)"
+    product = f"(({rows[0]} * {rows[1]}) >> {shift})"
+    if op.has("sat"):  # mad24.hi.sat.s32
+        total = f"({product} + {e.bits_row(op.operands[3], 32)}.view(DT_I))"
+        row = f"clip({total}, -2147483648, 2147483647).astype(DT_I).view(DT_U)"
+        vector_result(e, d, row, "U")
+        return
+    product = f"{product}.astype(DT_U)"
     if op.opcode == "mad24":
         product = f"({product} + {e.bits_row(op.operands[3], 32)})"
     vector_result(e, d, product, "U")
@@ -179,6 +221,7 @@ def divide(e: Emitter, op: Op) -> None:
     if integer_type(op) is None:
         float_binary(e, op)
         return
+    check_qualifiers(op)
     d, a, b = op.operands
     type_ = op.quals[-1]
     bits, is_signed = type_bits(type_), type_[0] == "s"
@@ -204,6 +247,7 @@ def unary(e: Emitter, op: Op) -> None:
     if integer_type(op) is None:
         float_unary(e, op)
         return
+    check_qualifiers(op)
     bits = type_bits(type_)
     mask = (1 << bits) - 1
     if e.uniform(d):
@@ -225,6 +269,7 @@ def unary(e: Emitter, op: Op) -> None:
 def move(e: Emitter, op: Op) -> None:
     """mov, including packing `mov.b64 d, {lo, hi}` and unpacking `mov.b64 {lo, hi}, d`."""
     d, a = op.operands
+    check_qualifiers(op)
     if op.quals[-1] == "b128":
         raise op.unsupported("there is no 128-bit register")
     if isinstance(d, Vec) or isinstance(a, Vec):
@@ -267,6 +312,7 @@ def _move_vector(e: Emitter, op: Op, d: Value, a: Value) -> None:
 
 @opcode("selp", uniform=all_sources, pure=True)
 def select(e: Emitter, op: Op) -> None:
+    check_qualifiers(op)
     d, a, b, condition = op.operands
     type_ = op.quals[-1]
     bits = type_bits(type_)
@@ -282,11 +328,14 @@ def select(e: Emitter, op: Op) -> None:
 
 @opcode("slct", uniform=never, pure=True)
 def select_by_sign(e: Emitter, op: Op) -> None:
+    check_qualifiers(op)
     d, a, b, c = op.operands
     bits = type_bits(op.quals[-2])
     code = BITS_CODE[bits]
     x, y = (e.bits_row(typed(v, op.quals[-2]), bits) for v in (a, b))
     sign = e.vector(c, type_code(op.quals[-1]), array=True)
+    if op.has("ftz"):
+        sign = f"ftz({sign})"
     vector_result(e, d, f"where({sign} >= 0, {x}, {y})", code)
 
 
@@ -303,6 +352,7 @@ COMPARE: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 @opcode("setp", uniform=integer_sources, pure=True)
 def set_predicate(e: Emitter, op: Op) -> None:
+    check_qualifiers(op)
     dst, a, b, *rest = op.operands
     first, second = (dst.first, dst.second) if isinstance(dst, Two) else (dst, None)
     combine = next((q for q in op.quals if q in ("and", "or", "xor")), None)
@@ -339,6 +389,8 @@ def _comparison(e: Emitter, op: Op, compare: str, type_: str, a: Value, b: Value
         x, y = (f"bf16_to_f32({e.bits_row(typed(v, type_), 16)})" for v in (a, b))
     else:
         x, y = e.vectors((a, b), type_code(type_))
+    if op.has("ftz"):
+        x, y = f"ftz({x})", f"ftz({y})"
     if compare in ("num", "nan"):
         nan = f"(isnan({x}) | isnan({y}))"
         return nan if compare == "nan" else f"(~{nan})"
@@ -355,6 +407,7 @@ def _comparison(e: Emitter, op: Op, compare: str, type_: str, a: Value, b: Value
 
 @opcode("set", uniform=never, pure=True)
 def set_value(e: Emitter, op: Op) -> None:
+    check_qualifiers(op)
     d, a, b, *rest = op.operands
     combine = next((q for q in op.quals if q in ("and", "or", "xor")), None)
     out, type_ = op.quals[-2], op.quals[-1]

@@ -68,7 +68,13 @@ class BarrierWait:
 
 
 def barrier_arrive(
-    p: Path, id_: int, count: int | None, aligned: int, votes: Array | None, line: int
+    p: Path,
+    id_: int,
+    count: int | None,
+    aligned: int,
+    votes: Array | None,
+    line: int,
+    mask: Array | None = None,
 ) -> BarrierWait:
     """Arrive at a named barrier. Returns what to wait for."""
     if aligned:
@@ -97,7 +103,7 @@ def barrier_arrive(
     barrier.active, barrier.expected = True, count
     if votes is not None:
         barrier.votes += votes[p.m].tolist()
-    lanes = barrier.partial.pop(index, 0) | p.mask
+    lanes = barrier.partial.pop(index, 0) | p.active(mask)
     if lanes & p.w.live == p.w.live:
         barrier.arrived[index] = line
         barrier.update()
@@ -161,7 +167,8 @@ def barrier(e: Emitter, op: Op) -> None:
     if quals[0] == "sync":
         e.line(f"if barrier_sync(p, {id_}, {count}, {aligned}, {op.line}): return {PARK}")
     elif quals[0] == "arrive":
-        e.line(f"barrier_arrive(p, {id_}, {count}, {aligned}, None, {op.line})")
+        arguments = f"{id_}, {count}, {aligned}, None, {op.line}, {e.mask_argument()}"
+        e.line(f"barrier_arrive(p, {arguments})")
     else:
         raise op.unsupported("only sync, arrive and red exist")
 

@@ -46,7 +46,10 @@ def convert(e: Emitter, op: Op) -> None:
     elif _is_integer(dst) and _is_integer(src):
         _integer(e, op, d, sources[0], dst, src)
     elif _is_integer(src):
-        row = e.bits_row(sources[0], max(type_bits(src), 16))
+        source = sources[0]
+        row = e.bits_row(
+            source, source.bits if isinstance(source, Reg) else max(type_bits(src), 16)
+        )
         row = f"int_to_f64({row}, '{src}')" if dst in HALF_TYPES else f"int_row({row}, '{src}')"
         _write(e, d, f"int_to_float({row}, '{dst}', '{_mode(op, 'rn')}', {_flags(op)})", dst)
     elif _is_integer(dst):

@@ -129,8 +129,8 @@ class Emitter:
         self.mask = name
         if "aligned" in op.quals or op.opcode == "bar":
             self.line(f"whole_warp(p, {name}, {op.line})")
-        elif op.opcode == "barrier":
-            raise op.unsupported("a barrier under a guard that differs between lanes: branch")
+        elif op.opcode == "barrier" and not op.has("arrive"):
+            self.line(f"whole_warp(p, {name}, {op.line})")
 
     def _branch(self, op: Op, block: Block) -> None:
         if op.guard is None:
@@ -251,8 +251,10 @@ class Emitter:
         elif isinstance(value, Special):
             if value.name in VECTOR_SPECIALS and self.any_lane:
                 text = f"int({VECTOR_SPECIALS[value.name]}[p.first])"
-            else:
+            elif value.name in SPECIAL_EXPRESSIONS:
                 text = f"({SPECIAL_EXPRESSIONS[value.name]})"
+            else:
+                raise AssertionError(f"no expression for {value.name}")
         elif isinstance(value, Symbol):
             text = self.symbol(value)
         else:
@@ -282,6 +284,9 @@ class Emitter:
         if isinstance(value, Negated) and not self.uniform(value):
             return f"(~P[{self.slots[value.reg.id]}])"
         if isinstance(value, Special) and not isa.is_special_uniform(value):
+            if value.name.startswith("%reserved_smem_offset"):
+                assert self.current is not None
+                raise self.current.unsupported("what the system keeps there is not documented")
             if value.name not in VECTOR_SPECIALS:
                 raise PtxSyntaxError(f"{value.name} is not declared and is no special register")
             row = VECTOR_SPECIALS[value.name]

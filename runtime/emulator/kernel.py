@@ -27,6 +27,7 @@ from . import (
     convert,
     matrix,
     mbarrier_forms,
+    mma,
     register_pool,
     warp,
     wgmma,
@@ -44,7 +45,7 @@ from .webs import split_webs
 BlockFunction: TypeAlias = Callable[[Path], int]
 # Importing these fills the opcode table.
 OPCODE_MODULES = (
-    alu_bits, alu_int, atomics, barriers, bulk, control, convert, matrix, mbarrier_forms,
+    alu_bits, alu_int, atomics, barriers, bulk, control, convert, matrix, mbarrier_forms, mma,
     register_pool, warp, wgmma,
 )  # fmt: skip
 

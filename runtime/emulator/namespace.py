@@ -20,6 +20,7 @@ from . import (
     matrix,
     mbarrier,
     mbarrier_forms,
+    mma,
     register_pool,
     tma,
     warp,
@@ -139,4 +140,5 @@ NAMESPACE: dict[str, Any] = {
     },
     "load_matrices": matrix.load_matrices, "store_matrices": matrix.store_matrices,
     "transposed": matrix.transposed,
+    "mma_rows": mma.mma_rows,
 }  # fmt: skip

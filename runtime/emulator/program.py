@@ -263,6 +263,12 @@ class _Lowering:
         if node.opcode == "call":
             self.call(node, scope, guard)
             return
+        if node.opcode == "brx":
+            raise UnsupportedPtx(
+                f"{node.mnemonic} is not executed by the emulator: branch tables",
+                line=node.line,
+                opcode="brx",
+            )
         if node.opcode == "bra":
             (label,) = node.operands
             self.branch(node.mnemonic, str(label), scope, guard, node.line)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ptxgen.errors import Finding, HazardError
+from ptxgen.view import Beside, Heading, Row, Stack, Table, View, count
 from runtime import backend
 
 if TYPE_CHECKING:
     from .state import Path
+
+_MOST_EXECUTED = 10  # mnemonics shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,10 +40,35 @@ class Report(backend.Report):
         """All warp instructions."""
         return sum(self.executed.values())
 
+    def view(self) -> View:
+        """What happened, and how many warp instructions of which kind made it happen."""
+        return Stack(
+            (
+                Heading(
+                    words=f"{self.entry}: {count(self.ctas, 'CTA')}, {self.instructions:,} warp "
+                    f"instructions, {self.elapsed_s:.3f} s on the {self.backend}"
+                ),
+                Beside(
+                    (
+                        _counts("what happened", sorted(self.events.items())),
+                        _counts("most executed", self.executed.most_common(_MOST_EXECUTED)),
+                    )
+                ),
+            )
+        )
+
     def __str__(self) -> str:
         rows = [f"{self.entry}: {self.ctas} CTAs, {self.instructions:,} warp instructions"]
         rows += [f"  {n:>9,} {name}" for name, n in sorted(self.events.items())]
         return "\n".join([*rows, *self.notes])
+
+
+def _counts(title: str, rows: Iterable[tuple[str, int]]) -> Table:
+    return Table(
+        title=title,
+        columns=("", ""),
+        rows=tuple(Row((name.replace("_", " "), f"{n:,}")) for name, n in rows),
+    )
 
 
 def hazard(

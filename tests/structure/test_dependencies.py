@@ -18,8 +18,9 @@ pytestmark = pytest.mark.unit
 
 ROOT = Path(__file__).parents[2]
 
-SEAM = ("ptxgen.errors", "ptxgen.env", "ptxgen.spec")  # the bottom: plain data and errors
-MODELLED = (*SEAM, "ptxgen.isa", "ptxgen.view", "ptxgen.layout", "ptxgen.models")
+# The bottom: plain data and errors, and how they look.
+SEAM = ("ptxgen.errors", "ptxgen.env", "ptxgen.spec", "ptxgen.view")
+MODELLED = (*SEAM, "ptxgen.isa", "ptxgen.layout", "ptxgen.models")
 GENERATED = (*MODELLED, "ptxgen.configs", "ptxgen.templating", "ptxgen.ptx", "ptxgen.kernels")
 CORE = (  # what everything under runtime may use of the generator: never kernels or configs
     *SEAM, "ptxgen.isa", "ptxgen.layout.tensor_map", "ptxgen.ptx", "ptxgen.toolchain", "runtime",
@@ -30,21 +31,22 @@ TOP = ("ptxgen", "runtime")  # everything
 # `THIRD_PARTY`. The longest name that fits a module is its row.
 LAYERS: Mapping[str, tuple[str, ...]] = {
     "ptxgen.errors": (),
-    "ptxgen.spec": (),
+    "ptxgen.view": (),  # how tables, grids, code and drawings look
+    "ptxgen.spec": ("ptxgen.view",),
     "ptxgen.env": ("ptxgen.errors",),
-    "ptxgen.view": SEAM,  # how tables, grids and drawings look
     "ptxgen.isa": SEAM,
-    "ptxgen.layout": (*SEAM, "ptxgen.isa", "ptxgen.view"),
+    "ptxgen.layout": (*SEAM, "ptxgen.isa"),
     "ptxgen.ptx": (*SEAM, "ptxgen.isa"),
-    "ptxgen.toolchain": (*SEAM, "ptxgen.isa"),
-    "ptxgen.models": (*SEAM, "ptxgen.isa", "ptxgen.view", "ptxgen.layout"),
+    "ptxgen.toolchain": (*SEAM, "ptxgen.isa", "ptxgen.view"),
+    "ptxgen.models": (*SEAM, "ptxgen.isa", "ptxgen.layout"),
     "ptxgen.configs": MODELLED,
     "ptxgen.templating": (*SEAM, "ptxgen.isa"),  # it gets numbers, never configs
     "ptxgen.kernels": (*GENERATED, "ptxgen.toolchain.verify"),
     "ptxgen.debug": (*GENERATED, "ptxgen.toolchain"),
     "ptxgen.report": (*GENERATED, "ptxgen.toolchain"),
     "ptxgen.api": (*GENERATED, "ptxgen.toolchain", "ptxgen.debug", "ptxgen.report"),
-    "ptxgen": ("ptxgen.api", "ptxgen.app"),  # __init__ and __main__
+    "ptxgen.foreign": (*SEAM, "ptxgen.isa", "ptxgen.ptx", "ptxgen.toolchain"),
+    "ptxgen": ("ptxgen.api", "ptxgen.foreign", "ptxgen.app"),  # __init__ and __main__
     "ptxgen.app": TOP,
     "runtime": CORE,
     "runtime.cuda": CORE,

@@ -52,7 +52,6 @@ REFUSED: Mapping[str, str] = {
     "st.async:*": "st.async is not executed",
     "red.async:*": "red.async is not executed",
     "prefetch.param.tensormap": "only the generic form of a tensor map's prefetch",
-    "mma.*": "mma.sync is not executed",
     "wgmma.*.satfinite*": ".satfinite is not executed",
     "wgmma.sp.*": _SPARSE,
 }

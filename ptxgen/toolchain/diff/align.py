@@ -67,8 +67,12 @@ def base(instruction: Instruction) -> str:
 def align(a: Sequence[Sequence[Instruction]], b: Sequence[Sequence[Instruction]]) -> list[Pair]:
     """Pairs of two regions, given as their blocks. One of a pair is None if it has no partner."""
     by_block = list(_by_block(a, b))
-    whole = _best(_flat(a), _flat(b))
-    return by_block if _matches(by_block) >= _matches(whole) else whole
+    all_a, all_b = _flat(a), _flat(b)
+    found = _matches(by_block)
+    if found == min(len(all_a), len(all_b)) or (len(a) <= 1 and len(b) <= 1):
+        return by_block  # the whole cannot match better
+    whole = _best(all_a, all_b)
+    return by_block if found >= _matches(whole) else whole
 
 
 def _by_block(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ptxgen.toolchain.diff.model import KINDS, Diff, FunctionDiff, RegionDiff, Side
 from ptxgen.toolchain.sass import CATEGORY_NAMES, Instruction, category
 from ptxgen.view.base import Stack, View
 from ptxgen.view.compare import Beside, Comparison, Folded, Heading, Pair
 from ptxgen.view.compare import Side as Column
-from ptxgen.view.palette import Tone
+from ptxgen.view.palette import Role, Tone
 from ptxgen.view.table import Row, Table
 
+_ROLES: Mapping[str, Role] = {"tensor": "tensor", "tma": "tma", "mbarrier": "mbarrier"}
 _OPEN_ROWS = 16  # a longer table of opcodes is folded away on a page
 
 
@@ -113,11 +116,10 @@ def _column(instruction: Instruction | None) -> Column | None:
         return None
     operands = ", ".join(instruction.operand_list)
     text = f"{instruction.predicate} {instruction.opcode} {operands}".strip()
-    role = category(instruction.opcode)
     return Column(
         label=f"{instruction.address:04x}",
         text=text,
-        role=role if role in ("tensor", "tma", "mbarrier") else "",
+        role=_ROLES.get(category(instruction.opcode), ""),
     )
 
 

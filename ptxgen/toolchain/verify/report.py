@@ -9,6 +9,8 @@ from ptxgen.toolchain.diagnostics import AssemblyReport, Resources
 from ptxgen.toolchain.flow import flow
 from ptxgen.toolchain.sass import Sass
 from ptxgen.toolchain.verify.facts import Facts, Promise, Row
+from ptxgen.view import Heading, Shown, Stack, Table, View
+from ptxgen.view.table import Row as TableRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +22,7 @@ class Expectation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyReport:
+class VerifyReport(Shown):
     """The rows of one verification, and the resources that every report should show."""
 
     entry: str
@@ -49,18 +51,43 @@ class VerifyReport:
             "rows": [asdict(row) for row in self.rows],
         }
 
-    def __str__(self) -> str:
+    @property
+    def headline(self) -> str:
+        """What was checked, and whether it holds."""
         bad = sum(not row.ok for row in self.rows)
         verdict = (
             f"{bad} of {len(self.rows)} checks fail" if bad else f"{len(self.rows)} checks hold"
         )
-        head = (
+        return (
             f"SASS of {self.entry} (cubin {self.cubin_sha256[:12]}, ptxas {self.ptxas}): {verdict}"
         )
+
+    def view(self) -> View:
+        """The verdict and a row a check; a failed one says why it matters."""
+        return Stack(
+            (
+                Heading(words=self.headline, tone="good" if self.ok else "bad"),
+                Table(
+                    title=str(self.resources),
+                    columns=("", "check", "want", "got"),
+                    rows=tuple(_shown(row) for row in self.rows),
+                    left=frozenset(range(4)),
+                ),
+            ),
+            gap="\n",
+        )
+
+    def __str__(self) -> str:
         names = max((len(row.name) for row in self.rows), default=0)
         wants = max((len(row.want) for row in self.rows), default=0)
         body = [f"  {row.render(names, wants)}" for row in self.rows]
-        return "\n".join([head, f"  {self.resources}", *body])
+        return "\n".join([self.headline, f"  {self.resources}", *body])
+
+
+def _shown(row: Row) -> TableRow:
+    mark = "ok" if row.ok else "BAD"
+    why = "" if row.ok or not row.why else f"why: {row.why}"
+    return TableRow((mark, row.name, row.want, row.got), why, "plain" if row.ok else "bad")
 
 
 def verify(sass: Sass, report: AssemblyReport, expectation: Expectation) -> VerifyReport:
