@@ -20,7 +20,7 @@ from itertools import pairwise
 
 from ptxgen.spec import Dim3
 
-from .isa import definitions, is_special_uniform, registers_of, row, uses
+from .isa import definitions, is_special_uniform, matrix_registers, registers_of, row, uses
 from .operands import Imm, Mem, Negated, Op, Program, Reg, Special, Symbol, Target, Two, Value, Vec
 
 EXIT = -1  # the virtual block behind every `ret`
@@ -92,9 +92,7 @@ def _leaders(program: Program) -> list[int]:
             async_registers = 0
         touched = bits_of([r for o in op.operands for r in registers_of(o)])
         if op.opcode == "wgmma" and op.quals[0] == "mma_async":
-            async_registers |= bits_of(
-                [r for o in op.operands[:2] if isinstance(o, Vec) for r in registers_of(o)]
-            )
+            async_registers |= bits_of(matrix_registers(op))
         elif touched & async_registers:
             # In-flight registers are checked on entry to a block, so touching them starts one.
             leaders.add(op.index)
@@ -246,11 +244,8 @@ def _uniform(
 ) -> list[bool]:
     uniform = [not (doubtful >> r) & 1 for r in range(len(program.bits))]
     for op in program.ops:
-        if op.opcode == "wgmma":
-            for o in op.operands[:2]:
-                if isinstance(o, Vec):
-                    for r in registers_of(o):
-                        uniform[r] = False
+        for r in matrix_registers(op):
+            uniform[r] = False
     regions = [
         (b.index, _region(blocks, b, post[b.index]), program.ops[b.end - 1].guard)
         for b in blocks

@@ -3,8 +3,9 @@
     bits 0-13 start >> 4    16-29 leading byte offset >> 4    32-45 stride byte offset >> 4
     49-51 base offset       62-63 layout: 0 none, 1 128-byte, 2 64-byte, 3 32-byte swizzle
 
-One wgmma reads 32 bytes of K. `units` lists, for every row of the operand, the 16-byte units that
-hold its elements, as addresses in the shared window: decoding is then one gather.
+One wgmma reads 32 bytes of K, of the B of a sparse one 64. `units` lists, for every row of the
+operand, the 16-byte units that hold its elements, as addresses in the shared window: decoding is
+then one gather.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Descriptor:
 class Footprint:
     """Which 16-byte units an operand reads, as unit numbers relative to unit `start >> 4`.
 
-    K-major: `units[rows, 2]`, each unit 16 bytes of K of one row.
+    K-major: `units[rows, k_units]`, each unit 16 bytes of K of one row.
     MN-major: `units[k, rows / 8]`, each unit 8 elements along MN of one k.
     """
 
@@ -63,18 +64,18 @@ class Footprint:
 
 @lru_cache(maxsize=4096)
 def footprint(
-    phase: int, leading: int, stride: int, swizzle: int, rows: int, mn_major: bool
+    phase: int, leading: int, stride: int, swizzle: int, rows: int, mn_major: bool, k_units: int = 2
 ) -> Footprint:
-    """The units of a `rows` by 32-byte operand whose start address is `phase` modulo 1024."""
+    """The units of `rows` by `16 * k_units` bytes; `phase` is the start address modulo 1024."""
     span_units = max(swizzle, 16) // 16
     if not mn_major:
-        mn, k = np.arange(rows)[:, None], np.arange(2)[None, :]
+        mn, k = np.arange(rows)[:, None], np.arange(k_units)[None, :]
         if swizzle:
             offset = (mn // 8) * stride + (mn % 8) * 16 * span_units + k * 16
         else:
             offset = (mn // 8) * stride + (mn % 8) * 16 + k * leading
     else:
-        k, chunk = np.arange(16)[:, None], np.arange(rows // 8)[None, :]
+        k, chunk = np.arange(8 * k_units)[:, None], np.arange(rows // 8)[None, :]
         if swizzle:
             block, inner = chunk // span_units, chunk % span_units
             offset = block * leading + inner * 16

@@ -119,6 +119,14 @@ def uses(op: Op) -> list[int]:
     return reads + ([op.guard[0].id] if op.guard else [])
 
 
+def matrix_registers(op: Op) -> list[int]:
+    """Registers that a wgmma owns while it is in flight: D, an A fragment, sparse metadata."""
+    if op.opcode != "wgmma" or op.quals[0] != "mma_async":
+        return []
+    vectors = [r for o in op.operands[:2] if isinstance(o, Vec) for r in registers_of(o)]
+    return vectors + (registers_of(op.operands[3]) if op.has("sp") else [])
+
+
 # Special registers that have one value in all lanes of a warp.
 UNIFORM_SPECIALS = frozenset(
     f"%{name}"

@@ -34,7 +34,7 @@ from . import (
 )  # fmt: skip
 from .analysis import Analysis, analyse, basic_blocks
 from .emit import Emitter
-from .isa import registers_of
+from .isa import matrix_registers, registers_of
 from .namespace import NAMESPACE
 from .operands import Op, Program, Vec
 from .program import lower
@@ -109,11 +109,8 @@ class Kernel:
         """For each block, the wgmma registers that its other instructions touch, as rows."""
         matrix_rows = 0
         for op in self.program.ops:
-            if op.opcode == "wgmma" and op.quals[0] == "mma_async":
-                for operand in op.operands[:2]:
-                    if isinstance(operand, Vec):
-                        for r in registers_of(operand):
-                            matrix_rows |= 1 << self.slots[r]
+            for r in matrix_registers(op):
+                matrix_rows |= 1 << self.slots[r]
         touches = []
         for b in self.analysis.blocks:
             rows = 0

@@ -1,8 +1,8 @@
 """mma.sync and mma.sp: a warp multiplies matrices that lie in its registers (PTX ISA 9.7.14.5, .6).
 
-Lane l = 4 g + t. A register of 32 bits holds `per` elements. A: register j has row g + 8 (j & 1) and
-columns (4 (j >> 1) + t) per ...; B: register j has column g and rows (4 j + t) per ...; C and D: rows g
-and g + 8, columns 2 t and 2 t + 1. Sums are exact up to the last rounding.
+Lane l = 4 g + t. A register of 32 bits holds `per` elements. A: register j has row g + 8 (j & 1)
+and columns per * (4 (j >> 1) + t) + i; B: register j has column g and rows per * (4 j + t) + i;
+C and D: rows g and g + 8, columns 2 t and 2 t + 1. Sums are exact up to the last rounding.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def mma_rows(
 
 
 def elements(words: Array, type_: str) -> Array:
-    """Registers `[..., lanes]` to the numbers in them, `[..., lanes, per]`, as f64 (integers i64)."""
+    """Registers `[..., lanes]` to the numbers in them, `[..., lanes, per]`: f64, or i64."""
     words = np.ascontiguousarray(words)[..., None]
     if type_ == "f64":
         return np.asarray(words.view(np.float64))

@@ -1,8 +1,8 @@
 """2:4 sparse matrices: the metadata that says where the kept elements lie (PTX ISA 9.7.14.6).
 
-Four bits a group: two ascending 2-bit indices into four elements; of tf32, which one of two elements
-is kept (0b0100 the first, 0b1110 the second). `selector` names the lanes of each quad that give the
-metadata. A warp has 16 rows: g and g + 8 of lane 4 g + t.
+Four bits a group: two ascending 2-bit indices into four elements; of tf32, which one of two
+elements is kept (0b0100 the first, 0b1110 the second). `selector` names the lanes of each quad that
+give the metadata. A warp has 16 rows: g and g + 8 of lane 4 g + t.
 """
 
 from __future__ import annotations

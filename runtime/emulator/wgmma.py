@@ -94,16 +94,23 @@ def wgmma(e: Emitter, op: Op) -> None:
 
 
 def _mma(e: Emitter, op: Op) -> None:
-    if op.has("sp", "satfinite") or op.quals[-1] == "b1" or op.quals[-2] == "and":
-        raise op.unsupported("sparse, saturating and one-bit forms are not executed")
-    if op.quals[1:3] != ("sync", "aligned"):
+    sparse, saturates = op.has("sp"), op.has("satfinite")
+    quals = tuple(q for q in op.quals[1:] if q not in ("sp", "satfinite"))
+    if quals[:2] != ("sync", "aligned"):
         raise op.unsupported("wgmma needs .sync.aligned")
-    shape_text, accumulator, a_type, b_type = op.quals[3:7]
+    if len(quals) != 6:
+        raise op.unsupported("one-bit forms are not executed")
+    shape_text, accumulator, a_type, b_type = quals[2:]
     m_n, _, k = shape_text[1:].partition("k")
     n = int(m_n.partition("n")[2])
-    if a_type not in K_ELEMENTS or b_type not in K_ELEMENTS or K_ELEMENTS[a_type] != int(k):
+    known = a_type in K_ELEMENTS and b_type in K_ELEMENTS
+    if not known or K_ELEMENTS[a_type] * (2 if sparse else 1) != int(k):
         raise op.unsupported(f"operands {a_type} and {b_type} of k{k}")
-    d, a, b, scale, *flags = op.operands
+    d, a, b, *rest = op.operands
+    metadata, selector = (rest.pop(0), rest.pop(0)) if sparse else (None, Imm(-1, "int"))
+    scale, *flags = rest
+    if not isinstance(selector, Imm):
+        raise op.unsupported("the sparsity selector must be an immediate")
     if not isinstance(d, Vec):
         raise op.unsupported("the accumulators must be a vector")
     numbers = [f.value if isinstance(f, Imm) else 0 for f in flags]
@@ -117,12 +124,14 @@ def _mma(e: Emitter, op: Op) -> None:
     expected = n // 4 if accumulator == "f16" else n // 2
     if len(d_rows) != expected or (from_registers and len(a_rows) != 4):
         raise op.unsupported(f"{len(d_rows)} accumulators where m64n{n} has {expected}")
+    e_rows = (_row(e, metadata),) if sparse else ()
     touches = 0
-    for row in (*d_rows, *a_rows):
+    for row in (*d_rows, *a_rows, *e_rows):
         touches |= 1 << row
     shape = Shape(
         n=n, accumulator=accumulator, a_type=a_type, b_type=b_type, d_rows=d_rows, a_rows=a_rows,
         negate_a=negate[0], negate_b=negate[1], a_mn_major=bool(trans_a), b_mn_major=bool(trans_b),
+        saturates=saturates, selector=selector.value, metadata_row=e_rows[0] if e_rows else -1,
         line=op.line, touches=touches,
     )  # fmt: skip
     name = e.constant(shape, ("wgmma", op.index))

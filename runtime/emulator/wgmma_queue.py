@@ -15,6 +15,7 @@ from .access import fault
 from .descriptor import Descriptor, footprint
 from .memory import Fault, SharedWindow
 from .report import hazard
+from .sparse import expand
 from .state import Path, Warpgroup
 from .values import E4M3, E5M2, POISON, Array
 
@@ -35,8 +36,11 @@ class Shape:
     negate_b: bool
     a_mn_major: bool
     b_mn_major: bool
+    saturates: bool
+    selector: int  # of the metadata of a sparse A; -1 where A is dense
+    metadata_row: int
     line: int
-    touches: int  # bit set of d_rows and a_rows
+    touches: int  # bit set of d_rows, a_rows and metadata_row
 
     @property
     def key(self) -> tuple[int, int, str]:
@@ -139,6 +143,8 @@ class WgmmaQueue:
         window = self.group.cta.window
         tile = self.tile(call)
         a = self.registers_a(shape) if shape.a_rows else self.operand(call, window, call.a, True)
+        if shape.selector >= 0:
+            a = self.expanded(a, shape)
         b = self.operand(call, window, call.b, False)
         product = a @ b.T
         if shape.negate_a != shape.negate_b:
@@ -151,6 +157,8 @@ class WgmmaQueue:
             tile.values = product
         if shape.accumulator == "f16":
             tile.values = tile.values.astype(np.float16).astype(np.float32)
+        if shape.saturates:
+            tile.values = np.clip(tile.values, -(1 << 31), (1 << 31) - 1)
         self.group.cta.events["wgmma"] += 1
 
     def operand(self, call: Call, window: SharedWindow, bits: int, is_a: bool) -> Array:
@@ -159,7 +167,8 @@ class WgmmaQueue:
         type_ = shape.a_type if is_a else shape.b_type
         mn_major = shape.a_mn_major if is_a else shape.b_mn_major
         rows = 64 if is_a else shape.n
-        key = (bits, rows, type_, mn_major)
+        k_units = 4 if shape.selector >= 0 and not is_a else 2
+        key = (bits, rows, type_, mn_major, k_units)
         found = self.group.cta.decoded.get(key)
         d = Descriptor.decode(bits)
         if found is not None:
@@ -168,7 +177,7 @@ class WgmmaQueue:
                 return values
         name = "A" if is_a else "B"
         _check_descriptor(call, d, name)
-        foot = footprint(d.start & 0x3FF, d.leading, d.stride, d.swizzle, rows, mn_major)
+        foot = footprint(d.start & 0x3FF, d.leading, d.stride, d.swizzle, rows, mn_major, k_units)
         low, high = d.start + foot.low, d.start + foot.high
         try:
             _check_read(window, d.start >> 4, foot.units, low, high)
@@ -186,6 +195,13 @@ class WgmmaQueue:
         parts = raw.reshape(2, 2, 4, 8, 4)  # [chunk, half, warp, g, t]
         ordered = np.ascontiguousarray(parts.transpose(2, 1, 3, 0, 4))  # [warp, half, g, chunk, t]
         return _convert(ordered.reshape(64, 8), shape.a_type).reshape(64, 8 * per)
+
+    def expanded(self, kept: Array, shape: Shape) -> Array:
+        """A sparse A `[64, k / 2]` as `[64, k]`: each warp has the metadata of its own 16 rows."""
+        words = self.group.registers.arrays["U"][shape.metadata_row].reshape(4, 32)
+        parts = kept.reshape(4, 16, -1)
+        whole = [expand(parts[w], words[w], shape.a_type, shape.selector) for w in range(4)]
+        return np.concatenate(whole)
 
     # -- accumulators --------------------------------------------------------------------------
 
@@ -311,8 +327,8 @@ def _convert(words: Array, type_: str) -> Array:
 def _numbers(units: Array, type_: str, rows: int, mn_major: bool) -> Array:
     """Gathered 16-byte units to `[rows, k]` f32."""
     if not mn_major:
-        return _convert(units.view(np.uint32).reshape(rows, 8), type_)
-    values = _convert(units.view(np.uint32).reshape(16, -1), type_)  # [k, rows]
+        return _convert(units.view(np.uint32).reshape(rows, -1), type_)
+    values = _convert(units.view(np.uint32).reshape(len(units), -1), type_)  # [k, rows]
     return np.ascontiguousarray(values.T)
 
 

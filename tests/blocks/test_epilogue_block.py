@@ -88,9 +88,8 @@ def test_rounding_is_to_nearest_even(out: str, runner: Runner) -> None:
     c[1] = [1e-7, 6e-8, 2.0**-25, 1e38, -1e38, 3.0, 257.0, 259.0]
     element = dtype(out).np_dtype
     kernel = epilogue(g, 1)
-    d = runner.run(kernel, {"c": c}, {"d": ((64, 8), element)}, args={"m_tiles": 1, "pitch": 8})[
-        "d"
-    ]
+    scalars = {"m_tiles": 1, "pitch": 8}
+    d = runner.run(kernel, {"c": c}, {"d": ((64, 8), element)}, args=scalars)["d"]
     with np.errstate(over="ignore"):
         want = c.astype(element)
     finite = ~np.isnan(c)

@@ -1,7 +1,7 @@
 """mma.sync and mma.sp on the emulator against the definition, element by element.
 
-The maps from lanes and registers to rows and columns are written here once more, from the figures of
-the PTX ISA (9.7.14.5 and 9.7.14.6), a number at a time.
+The maps from lanes and registers to rows and columns are written here once more, from the figures
+of the PTX ISA (9.7.14.5 and 9.7.14.6), a number at a time.
 """
 
 from __future__ import annotations

@@ -21,9 +21,9 @@ LONGER = {
     "runtime/emulator/wgmma.py": 500,
     "tests/runtime/cuda_scenarios.py": 560,
 }
-# Places of one machine, and words that mean "not done". Built from halves: this file is held to it.
-PLACES = ["/work/", "/tmp/", "/home/" r"\w", "/root/"]
-UNDONE = [rf"\b{word}\b" for word in ("TODO", "FIXME", "XXX")]
+# Places of one machine, and words that mean "not done"; added up, so that this file may hold them.
+PLACES = ["/wo" + "rk/", "/tm" + "p/", "/home/" + r"\w", "/ro" + "ot/"]
+UNDONE = [rf"\b{word}\b" for word in ("TO" + "DO", "FIX" + "ME", "X" + "XX")]
 FORBIDDEN = re.compile("|".join([*PLACES, *UNDONE]))
 TEXT = (".py", ".j2", ".md", ".toml", ".ptx", ".cfg", ".yml", ".txt", "Makefile", "run")
 

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 _CARRY = "the carry flag is not modelled"
 _F64_ROUNDING = "f64 is rounded to nearest only"
 _B128 = "there are no 128-bit registers"
-_SPARSE = "sparse matrices are not executed"
 _MAP = "maps are not changed by kernels: they are made by the host"
 _XORSIGN = ".xorsign.abs is not executed"
 
@@ -33,8 +32,6 @@ REFUSED: Mapping[str, str] = {
     "st.b128": _B128,
     "atom.b128:*": _B128,
     "barrier.arrive:*64": "an unaligned barrier under a guard that differs between lanes",
-    "setp.half2:*": "packed comparisons",
-    "set.half2:*": "packed comparisons",
     "*.float:r[zmp].f64": _F64_ROUNDING,
     "*:xorsign*": _XORSIGN,
     "*.xorsign*": _XORSIGN,
@@ -52,6 +49,4 @@ REFUSED: Mapping[str, str] = {
     "st.async:*": "st.async is not executed",
     "red.async:*": "red.async is not executed",
     "prefetch.param.tensormap": "only the generic form of a tensor map's prefetch",
-    "wgmma.*.satfinite*": ".satfinite is not executed",
-    "wgmma.sp.*": _SPARSE,
 }
