@@ -2,17 +2,17 @@
 
 A rule yields the numbers that break it and the nearest legal choice. It may rely on the rules that
 its row in `RULES` names, and on nothing else. Rules on the types of the problem stand in
-`gemm_type_rules`.
+`gemm_type_rules`, those on single fields of the config in `gemm_field_rules`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ptxgen.configs.base import Rule, spell
-from ptxgen.configs.gemm import SPAN, SWITCH
+from ptxgen.configs.gemm_field_rules import CONSUMERS, FIELD_RULES, nearest
 from ptxgen.configs.gemm_type_rules import TYPE_RULES
 from ptxgen.errors import Violation
 from ptxgen.isa import arch
@@ -21,105 +21,9 @@ from ptxgen.models.registers import WGMMA_OVERHEAD_REGISTERS
 if TYPE_CHECKING:
     from ptxgen.configs.gemm_shape import Gemm
 
-Check = Callable[["Gemm"], Iterator[Violation]]
-
-CLUSTERS = ((1, 1), (2, 1), (1, 2), (2, 2))
-SPLITS = (1, 2, 4, 8)
-CONSUMERS = (1, 2, 3)
 ATOM_ROWS = 8  # of a K-major swizzle atom: boxes of shared loads must not cut one
 ROW_ELEMENTS = 16  # the narrowest MN-major row that has a swizzle: 32 bytes of a 16-bit type
 STORE_ROW_BYTES = 16  # the least inner extent of a TMA box
-
-
-# ---------------------------------------------------------------------------- single fields
-
-
-def _extent(index: int, low: int, high: int, step: int, why: str) -> Check:
-    name = ("tile_m", "tile_n", "tile_k")[index]
-
-    def check(g: Gemm) -> Iterator[Violation]:
-        value = g.config.tile[index]
-        if value % step or not low <= value <= high:
-            yield Violation(
-                field=name, got=str(value), rule=f"must be {low}..{high} in steps of {step}",
-                why=why, fix=f"use {name}={_nearest(value, low, high, step)}",
-            )  # fmt: skip
-
-    return check
-
-
-def _nearest(value: int, low: int, high: int, step: int) -> int:
-    """The next legal value upwards, or the largest one."""
-    return min(max(-(-value // step) * step, low), high)
-
-
-def _tile_k(g: Gemm) -> Iterator[Violation]:
-    row = g.row_k
-    if g.tile_k % row or not row <= g.tile_k <= 4 * row:
-        yield Violation(
-            field="tile_k", got=str(g.tile_k), rule=f"must be {row}..{4 * row} in steps of {row}",
-            why=f"a stage holds whole {SPAN}-byte swizzle rows of {row} elements",
-            fix=f"use tile_k={_nearest(g.tile_k, row, 4 * row, row)}",
-        )  # fmt: skip
-
-
-def _tile_n_of_integers(g: Gemm) -> Iterator[Violation]:
-    if not g.problem.a.legal_n(g.tile_n):
-        yield Violation(
-            field="tile_n", got=str(g.tile_n),
-            rule=f"must be 8, 16, 24 or a multiple of 16 for {g.problem.dtype}",
-            why="wgmma on 8-bit integers has no other N",
-            fix=f"use tile_n={_nearest(g.tile_n, 16, 256, 16)}",
-        )  # fmt: skip
-
-
-def _cluster(g: Gemm) -> Iterator[Violation]:
-    if g.config.cluster not in CLUSTERS:
-        yield Violation(
-            field="cluster", got=spell(g.config.cluster), rule="must be 1x1, 2x1, 1x2 or 2x2",
-            why="CTAs of a cluster share the loads of an operand in pairs",
-            fix="use cluster=2x2, cluster=2x1, cluster=1x2 or cluster=1x1",
-        )  # fmt: skip
-
-
-def _split_k(g: Gemm) -> Iterator[Violation]:
-    if g.config.split_k not in SPLITS:
-        nearest = min(SPLITS, key=lambda n: abs(n - g.config.split_k))
-        yield Violation(
-            field="split_k", got=str(g.config.split_k), rule="must be 1, 2, 4 or 8",
-            why=f"the CTAs that share K are one cluster, of at most {arch.CLUSTER_PORTABLE}, and "
-            "each stores an equal part of the columns",
-            fix=f"use split_k={nearest}",
-        )  # fmt: skip
-
-
-def _switch(name: str, why: str) -> Check:
-    def check(g: Gemm) -> Iterator[Violation]:
-        value = getattr(g.config, name)
-        if value not in SWITCH:
-            yield Violation(
-                field=name, got=str(value), rule="must be 0 or 1", why=why, fix=f"use {name}=1"
-            )
-
-    return check
-
-
-def _consumers(g: Gemm) -> Iterator[Violation]:
-    if g.config.consumers and g.config.consumers not in CONSUMERS:
-        yield Violation(
-            field="consumers", got=str(g.config.consumers), rule="must be 1, 2 or 3",
-            why="with the producer, three make 512 threads of 128 registers; a fourth would leave "
-            "no room for accumulators",
-            fix=f"use consumers={_nearest(g.config.consumers, 1, 3, 1)}, or 0 to derive it",
-        )  # fmt: skip
-
-
-def _stages(g: Gemm) -> Iterator[Violation]:
-    if g.config.stages != "max" and g.config.stages < 1:
-        yield Violation(
-            field="stages", got=str(g.config.stages), rule="must be at least 1, or max",
-            why="TMA needs a stage to fill", fix="use stages=max",
-        )  # fmt: skip
 
 
 # ---------------------------------------------------------------------------- tile, roles, cluster
@@ -156,7 +60,7 @@ def _b_share(g: Gemm) -> Iterator[Violation]:
             rule=f"must be a multiple of {step} in cluster {spell(g.config.cluster)} with "
             f"{g.b.arg}_major={g.b.major}",
             why=f"each of {g.cluster_m} CTAs loads an equal share of the columns in whole {what}",
-            fix=f"use tile_n={_nearest(g.tile_n, step, 256, step)}{others}",
+            fix=f"use tile_n={nearest(g.tile_n, step, 256, step)}{others}",
         )  # fmt: skip
 
 
@@ -203,7 +107,7 @@ def _split_columns(g: Gemm) -> Iterator[Violation]:
             field="tile_n", got=str(g.tile_n),
             rule=f"must be a multiple of {step} with split_k={g.split_k}",
             why=f"each of {g.split_k} CTAs adds up and stores an equal part in whole 8 columns",
-            fix=f"use tile_n={_nearest(g.tile_n, step, 256, step)}, or split_k=1",
+            fix=f"use tile_n={nearest(g.tile_n, step, 256, step)}, or split_k=1",
         )  # fmt: skip
 
 
@@ -233,32 +137,48 @@ def _store_row(g: Gemm) -> Iterator[Violation]:
         yield Violation(
             field="tile_n", got=str(g.tile_n),
             rule=f"must be a multiple of {step} for {g.problem.output.name} D",
-            why=f"a TMA store row of {g.store_unit} columns would have {g.store_unit * size} B, the "
-            f"least is {STORE_ROW_BYTES} B",
-            fix=f"use tile_n={_nearest(g.tile_n, step, 256, step)}",
+            why=f"a TMA store row of {g.store_unit} columns has {g.store_unit * size} B, "
+            f"the least is {STORE_ROW_BYTES} B",
+            fix=f"use tile_n={nearest(g.tile_n, step, 256, step)}",
         )  # fmt: skip
 
 
 # ---------------------------------------------------------------------------- registers
 
 
-def _registers(g: Gemm) -> Iterator[Violation]:
+def _accumulators(g: Gemm) -> Iterator[Violation]:
     for violation in g.registers.violations():
         yield replace(violation, fix=_fewer_accumulators(g))
 
 
+def _one_wgmma(g: Gemm) -> Iterator[Violation]:
+    needed, entry = _wgmma_registers(g), g.registers.entry
+    if needed > entry:
+        yield Violation(
+            field="tile_n", got=str(g.tile_n),
+            rule=f"one wgmma of it needs {needed} registers, "
+            f"{g.threads} threads start with {entry}",
+            why="ptxas holds a single instruction to the registers at entry (C7602), whatever "
+            "setmaxnreg adds",
+            fix=_fewer_accumulators(g),
+        )  # fmt: skip
+
+
+def _wgmma_registers(g: Gemm) -> int:
+    return g.block_accumulators + WGMMA_OVERHEAD_REGISTERS
+
+
 def _fewer_accumulators(g: Gemm) -> str:
-    """Consumers or tile_n with which the accumulators of this tile fit."""
+    """Consumers, or the widest tile, with which the accumulators fit."""
+
+    def fits(other: Gemm) -> bool:
+        return not other.registers.violations() and _wgmma_registers(other) <= other.registers.entry
+
     shares = [n for n in CONSUMERS if g.tile_m % (64 * n) == 0]
-    choices = [
-        f"consumers={n}" for n in shares if _with(g, consumers=n).registers.violations() == ()
-    ]
-    room = g.registers.roles[1].registers - WGMMA_OVERHEAD_REGISTERS
-    step = _column_step(g)
-    columns = room * arch.WARPGROUP_THREADS * 32 // g.accumulator_bits // g.rows
-    tile_n = min(columns, g.tile_n) // step * step
-    if tile_n:
-        choices.append(f"tile_n<={tile_n}")
+    choices = [f"consumers={n}" for n in shares if fits(_with(g, consumers=n))]
+    widest = next((tile_n for tile_n in _narrower(g) if fits(_with_n(g, tile_n))), 0)
+    if widest:
+        choices.append(f"tile_n<={widest}")
     return "use " + ", or ".join(choices)
 
 
@@ -322,49 +242,38 @@ def _smem(g: Gemm) -> Iterator[Violation]:
 def _smaller(g: Gemm, stages: int) -> str:
     """What would fit: fewer stages, or the widest tile at the stages asked for."""
     choices = [f"stages<={g.most_stages}"] if g.most_stages >= g.least_stages else []
-    step = _column_step(g)
-    for tile_n in range((g.tile_n - 1) // step * step, 0, -step):
-        narrower = _with(g, tile=(g.tile_m, tile_n, g.tile_k), store_n=0, store_slabs=0)
-        if narrower.smem_with(stages).fits():
-            choices.append(f"tile_n<={tile_n}")
-            break
+    widest = next((n for n in _narrower(g) if _with_n(g, n).smem_with(stages).fits()), 0)
+    if widest:
+        choices.append(f"tile_n<={widest}")
     return "use " + ", or ".join(choices or ["a smaller tile_m or tile_k"])
+
+
+# ---------------------------------------------------------------------------- other configs
+
+
+def _narrower(g: Gemm) -> range:
+    """Every legal tile_n below this one, widest first."""
+    step = _column_step(g)
+    return range((g.tile_n - 1) // step * step, 0, -step)
+
+
+def _with_n(g: Gemm, tile_n: int) -> Gemm:
+    """Another width; slabs were chosen for this one, so they are derived anew."""
+    return _with(g, tile=(g.tile_m, tile_n, g.tile_k), store_n=0, store_slabs=0)
 
 
 def _with(g: Gemm, **fields: object) -> Gemm:
     return replace(g, config=replace(g.config, **fields))  # type: ignore[arg-type]
 
 
+# What decides which widths a tile may have.
+WIDTH = (
+    "out_dtype", "majors", "tile_n", "tile_k", "cluster", "split_k", "swap_ab", "share of rows",
+)  # fmt: skip
+
 RULES: tuple[Rule[Gemm], ...] = (
     *TYPE_RULES,
-    Rule(
-        name="tile_m", text="tile M is 64..384 in steps of 64",
-        check=_extent(0, 64, 384, 64, "a wgmma computes 64 rows"),
-    ),
-    Rule(
-        name="tile_n", text="tile N is 8..256 in steps of 8",
-        check=_extent(1, 8, 256, 8, "wgmma N is 8..256 in steps of 8"),
-    ),
-    Rule(
-        name="tile_n of int8", text="tile N of int8 is 8, 16, 24 or a multiple of 16",
-        check=_tile_n_of_integers, needs=("dtype", "tile_n"),
-    ),
-    Rule(
-        name="tile_k", text="tile K is 1 to 4 rows of 128 bytes", check=_tile_k, needs=("dtype",),
-    ),
-    Rule(name="cluster", text="clusters are 1x1, 2x1, 1x2 or 2x2", check=_cluster),
-    Rule(name="split_k", text="K is split among 1, 2, 4 or 8 CTAs", check=_split_k),
-    Rule(
-        name="swap_ab", text="operands are swapped or not",
-        check=_switch("swap_ab", "it says which operand gives the rows of a tile"),
-    ),
-    Rule(name="consumers", text="1 to 3 consumer warpgroups", check=_consumers),
-    Rule(
-        name="wait_depth", text="0 or 1 wgmma groups in flight",
-        check=_switch("wait_depth", "wgmma groups on the same accumulators finish in order, so a "
-                      "third has nothing to overlap with"),
-    ),
-    Rule(name="stages", text="at least one stage", check=_stages),
+    *FIELD_RULES,
     Rule(
         name="share of rows", text="consumers share tile M in multiples of 64",
         check=_share_of_rows, needs=("tile_m", "consumers"),
@@ -402,9 +311,12 @@ RULES: tuple[Rule[Gemm], ...] = (
         check=_store_row, needs=("out_dtype", "swap_ab", "split columns"),
     ),
     Rule(
-        name="registers", text="accumulators fit in a consumer's registers",
-        check=_registers,
-        needs=("out_dtype", "majors", "tile_n", "cluster", "split_k", "swap_ab", "share of rows"),
+        name="accumulators", text="accumulators fit in a consumer's registers",
+        check=_accumulators, needs=WIDTH,
+    ),
+    Rule(
+        name="one wgmma", text="the accumulators of one wgmma fit in the registers at entry",
+        check=_one_wgmma, needs=WIDTH,
     ),
     Rule(
         name="store_n", text="slabs of D are whole store boxes",

@@ -1,4 +1,4 @@
-"""Rules on the types and orders of a GEMM's arrays: what wgmma multiplies, and what the epilogue makes."""
+"""Rules on the types and orders of a GEMM: what wgmma multiplies, what the epilogue makes."""
 
 from __future__ import annotations
 

@@ -18,9 +18,9 @@ WGMMA_K_BYTES = 32
 class WgmmaInput:
     """An input type of wgmma.
 
-    `storage` is the dtype of the array in memory. `accumulators` are the legal types of D, the usual
-    one first. `partners` are the types that the other operand may have. `scales` says whether the
-    instruction takes the +-1 immediates, `transposes` whether it takes the transpose bits.
+    `storage` is the dtype of the array in memory. `accumulators` are the legal types of D, the
+    usual one first. `partners` are the types that the other operand may have. `scales` says whether
+    the instruction takes the +-1 immediates, `transposes` whether it takes the transpose bits.
     """
 
     name: str
@@ -52,11 +52,14 @@ WGMMA_INPUTS: Mapping[str, WgmmaInput] = MappingProxyType(
         row.name: row
         for row in (
             WgmmaInput(name="bf16", storage="bf16", bits=16, accumulators=("f32",),
-                       partners=("bf16",), scales=True, transposes=True, sass="HGMMA", sass_input=".BF16"),
+                       partners=("bf16",), scales=True, transposes=True, sass="HGMMA",
+                       sass_input=".BF16"),
             WgmmaInput(name="f16", storage="f16", bits=16, accumulators=("f32", "f16"),
-                       partners=("f16",), scales=True, transposes=True, sass="HGMMA", sass_input=""),
+                       partners=("f16",), scales=True, transposes=True, sass="HGMMA",
+                       sass_input=""),
             WgmmaInput(name="tf32", storage="f32", bits=32, accumulators=("f32",),
-                       partners=("tf32",), scales=True, transposes=False, sass="HGMMA", sass_input=".TF32"),
+                       partners=("tf32",), scales=True, transposes=False, sass="HGMMA",
+                       sass_input=".TF32"),
             *(WgmmaInput(name=name, storage=name, bits=8, accumulators=("f32", "f16"),
                          partners=_FP8, scales=True, transposes=False, sass="QGMMA",
                          sass_input=f".{name.upper()}") for name in _FP8),
@@ -69,7 +72,7 @@ WGMMA_INPUTS: Mapping[str, WgmmaInput] = MappingProxyType(
 
 
 def sass_opcode(a: str, b: str, accumulator: str, n: int) -> str:
-    """The SASS opcode of a wgmma, e.g. HGMMA.64x256x16.F32.BF16 or QGMMA.64x128x32.F32.E4M3.E5M2."""
+    """The SASS opcode of a wgmma: HGMMA.64x256x16.F32.BF16, QGMMA.64x128x32.F32.E4M3.E5M2."""
     left, right = WGMMA_INPUTS[a], WGMMA_INPUTS[b]
     head = f"{left.sass}.64x{n}x{left.k}"
     if left.sass == "HGMMA":

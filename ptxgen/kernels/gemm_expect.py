@@ -91,9 +91,7 @@ def _slab_writes(g: Gemm, out: Store) -> tuple[Promise, ...]:
     matrices = Count(
         pattern="STSM", exactly=pieces, why="one stmatrix stores the 8x8 matrices of a piece"
     )
-    rounded = Count(
-        pattern="F2FP", at_least=g.blocks * g.out_n // 4, why="pairs are rounded once"
-    )
+    rounded = Count(pattern="F2FP", at_least=g.blocks * g.out_n // 4, why="pairs are rounded once")
     partials = g.accumulators if g.split_k > 1 else 0
     return {
         "matrix": (matrices, rounded),

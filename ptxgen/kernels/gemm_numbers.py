@@ -97,7 +97,7 @@ class Barriers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadBox:
-    """One TMA box of a stage: how far from the first, in elements of its inner axis and in bytes."""
+    """One TMA box of a stage: how far from the first, in elements of the inner axis and bytes."""
 
     elements: int
     bytes: int
@@ -265,7 +265,7 @@ def _cluster(g: Gemm) -> Cluster:
 
 
 def _load(g: Gemm, name: str, operand: Operand) -> Load:
-    """Ranks in a cluster are m + cluster_m * n: A goes to the CTAs of one m, B to those of one n."""
+    """Ranks are m + cluster_m * n; A goes to the CTAs of one m, B to those of one n."""
     cluster, row = _cluster(g), operand.box[1]
     part_bytes = operand.boxes * operand.layout.box_bytes
     if operand.major == "k":
@@ -322,9 +322,7 @@ def _descriptors(g: Gemm) -> Descriptors:
         )
         for step in range(a.k_steps)
     )
-    return Descriptors(
-        a=_constant(a.template_bits), b=_constant(b.template_bits), steps=steps
-    )
+    return Descriptors(a=_constant(a.template_bits), b=_constant(b.template_bits), steps=steps)
 
 
 def _constant(bits: int) -> Descriptor:

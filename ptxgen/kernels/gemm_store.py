@@ -1,7 +1,7 @@
 """How accumulators reach D: the slabs of a consumer, and where each register goes in them.
 
-A slab is staged in shared memory as TMA boxes in the swizzle of D's tensor map. Straight, a slab row
-is a row of the tile; swapped, it is a column, because the rows of the tile run along N of D.
+A slab is staged in shared memory as TMA boxes in the swizzle of D's tensor map. Straight, a slab
+row is a row of the tile; swapped, it is a column, because the rows of the tile run along N of D.
 """
 
 from __future__ import annotations
@@ -122,18 +122,14 @@ def _pieces(g: Gemm, block: int, first: int, slot: int) -> tuple[Piece, ...]:
         wide = 16 if _takes_16(g, g.store_n - column) else 8
         xor, offset = _place(g, column)
         acc = block * g.block_accumulators + (first + column) * g.accumulator_bits // 64
-        pieces.append(
-            Piece(acc=acc, columns=wide, pairs=wide // 4, xor=xor, offset=slot + offset)
-        )
+        pieces.append(Piece(acc=acc, columns=wide, pairs=wide // 4, xor=xor, offset=slot + offset))
         column += wide
     return tuple(pieces)
 
 
 def _takes_16(g: Gemm, left: int) -> bool:
     """Whether the next 16 of `left` columns lie side by side and go by one stmatrix."""
-    return (
-        _kind(g) in ("matrix", "packed") and left >= 16 and (g.swapped or g.store_box[1] >= 16)
-    )
+    return _kind(g) in ("matrix", "packed") and left >= 16 and (g.swapped or g.store_box[1] >= 16)
 
 
 def _place(g: Gemm, column: int) -> tuple[int, int]:

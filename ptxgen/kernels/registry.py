@@ -42,7 +42,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
         for family in (
             Family(
                 name="gemm",
-                summary="D = A B, 16-bit, tf32, fp8 and int8: TMA ring, wgmma, clusters, persistent",
+                summary="D = A B of 16-bit, tf32, fp8, int8: TMA ring, wgmma, clusters, persistent",
                 problem=GemmProblem,
                 config=GemmConfig,
                 build=lambda problem, config: gemm.build(Gemm(problem, config)),

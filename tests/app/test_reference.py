@@ -47,7 +47,9 @@ def test_a_missing_k_step_is_seen(out: str) -> None:
     """A wgmma that is left out drops 16 of the products: the smallest real mistake in a sum."""
     a, b, _ = product("random", 100, out)
     short = a.astype(np.float64)[:, :84] @ b.astype(np.float64)[:, :84].T
-    result = reference.compare(a, b, short.astype(dtype(out).np_dtype), GemmProblem(out_dtype=out), exact=False)
+    result = reference.compare(
+        a, b, short.astype(dtype(out).np_dtype), GemmProblem(out_dtype=out), exact=False
+    )
     assert not result.ok
     assert result.wrong > 0.9 * result.elements
 
@@ -85,4 +87,6 @@ def test_an_empty_result_is_correct() -> None:
 
 def test_the_poison_is_nan_in_every_type() -> None:
     for out in TYPES:
-        assert np.isnan(reference.poisoned(GemmProblem(out_dtype=out), 2, 3).astype(np.float32)).all()
+        assert np.isnan(
+            reference.poisoned(GemmProblem(out_dtype=out), 2, 3).astype(np.float32)
+        ).all()
