@@ -18,6 +18,7 @@ from ptxgen.ptx.pointers import written
 from ptxgen.ptx.signature import Parameter, Signature, signature
 from ptxgen.spec import (
     ANY_DTYPE,
+    Access,
     ArrayMeta,
     DeviceLimits,
     Dim3,
@@ -174,7 +175,7 @@ def source_name(symbol: str) -> str:
 def _target_violations(declared: Signature) -> Iterator[Violation]:
     match = _TARGET.fullmatch(declared.target)
     number, suffix = (int(match[1]), match[2]) if match else (0, "")
-    if match and (number < 90 and not suffix or number == 90):
+    if match and (number == 90 or (number < 90 and not suffix)):
         return
     yield Violation(
         field="target",
@@ -235,12 +236,17 @@ def _param(declared: Parameter, stored: bool) -> Param:
         )
     if declared.is_tensor_map:
         return TensorMapParam(
-            name=name, arg=name, dtype=ANY_DTYPE, axes=(), box=(), use="reduce" if stored else "load"
+            name=name,
+            arg=name,
+            dtype=ANY_DTYPE,
+            axes=(),
+            box=(),
+            use="reduce" if stored else "load",
         )
     if declared.count is not None:
         return ScalarParam(name=name, ptx_type=f"b8[{declared.size}]")
     if declared.type in ("u64", "s64", "b64"):
-        access = "read_write" if stored else "read"
+        access: Access = "read_write" if stored else "read"
         return PointerParam(name=name, arg=name, dtype=ANY_DTYPE, access=access, align=1)
     if declared.type in ("f32", "f64"):
         return ScalarParam(name=name, ptx_type=declared.type)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, product
 from typing import Any
@@ -10,7 +11,9 @@ import ml_dtypes
 import numpy as np
 
 import ptxgen
+from ptxgen.errors import ConfigError
 from ptxgen.isa.dtypes import dtype
+from ptxgen.kernels import registry
 
 # One and two row blocks a consumer; one, two and three consumers; N of 64, 128 and 256.
 TILES = ("64x64x64", "64x256x64", "128x128x64", "128x256x64", "256x128x64", "192x128x64")
@@ -43,6 +46,30 @@ def pairwise(grid: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
         best = max(range(len(rows)), key=lambda i: len(pairs_of[i] & still_open))
         still_open -= pairs_of[best]
         yield rows[best]
+
+
+def random_references(count: int) -> Iterator[str]:
+    """Legal members of the family, drawn from all that a reference can say; always the same."""
+    draw = random.Random(0)
+    while count:
+        m, n, k = draw.randint(1, 6), draw.randint(1, 32), draw.randint(1, 4)
+        fields = {
+            "tile": f"{64 * m}x{8 * n}x{64 * k}",
+            "stages": draw.choice(["1", "2", "3", "4", "max"]),
+            "cluster": draw.choice(CLUSTERS),
+            "consumers": draw.choice(["0", "0", "1", "2", "3"]),
+            "wait_depth": draw.choice(["0", "1"]),
+            "store_n": draw.choice(["0", "0", "8", "16", "32", "64", "128"]),
+            "store_slabs": draw.choice(["0", "0", "1", "2", "3"]),
+            "dtype": draw.choice(DTYPES),
+            "out_dtype": draw.choice(OUTPUTS),
+        }
+        try:
+            registry.build("gemm", fields)
+        except ConfigError:
+            continue
+        yield "gemm:" + ",".join(f"{name}={value}" for name, value in fields.items())
+        count -= 1
 
 
 def build(row: Mapping[str, Any]) -> Any:

@@ -156,8 +156,7 @@ def _one_wgmma(g: Gemm) -> Iterator[Violation]:
     if needed > entry:
         yield Violation(
             field="tile_n", got=str(g.tile_n),
-            rule=f"one wgmma of it needs {needed} registers, "
-            f"{g.threads} threads start with {entry}",
+            rule=f"one wgmma needs {needed} registers, {g.threads} threads start with {entry}",
             why="ptxas holds a single instruction to the registers at entry (C7602), whatever "
             "setmaxnreg adds",
             fix=_fewer_accumulators(g),

@@ -87,7 +87,7 @@ class Address:
     coordinates: Vector | None = None
 
     def __str__(self) -> str:
-        offset = f"+{self.offset}" if self.offset > 0 else str(self.offset) if self.offset else ""
+        offset = f"+{self.offset}" if self.offset else ""  # ptxas knows [a+-4], not [a-4]
         tail = f", {self.coordinates}" if self.coordinates is not None else ""
         return f"[{self.base}{offset}{tail}]"
 

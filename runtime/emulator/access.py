@@ -14,6 +14,7 @@ import numpy as np
 from ptxgen.errors import HazardError
 
 from .alu_float import typed
+from .async_forms import emit_async
 from .emit import Emitter, flatten
 from .isa import opcode
 from .memory import Bank, Fault
@@ -89,10 +90,13 @@ def load(e: Emitter, op: Op) -> None:
 
 @opcode("st", dests=0)
 def store(e: Emitter, op: Op) -> None:
+    if op.has("async"):
+        emit_async(e, op, typed)
+        return
     space, count, type_ = _form(op)
     mem, values = op.operands[0], flatten(op.operands[1])
     assert isinstance(mem, Mem)
-    if space == "async" or len(values) != count:
+    if len(values) != count:
         raise op.unsupported(f"{len(values)} values where the vector has {count}")
     width = type_bits(type_) // 8
     address, one = e.address(mem, 32 if space in ("shared", "cluster") else 64)

@@ -339,6 +339,7 @@ def select_by_sign(e: Emitter, op: Op) -> None:
     vector_result(e, d, f"where({sign} >= 0, {x}, {y})", code)
 
 
+PACKED_HALVES = frozenset({"f16x2", "bf16x2"})
 # Comparison: ufunc, Python operator, and whether a NaN makes it true ("unordered").
 COMPARE: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
@@ -374,7 +375,10 @@ def set_predicate(e: Emitter, op: Op) -> None:
         e.assign(first, row, "P")
         return
     name = e.temporary(row)
-    for d, value in ((first, name), (second, f"(~{name})")):
+    values = (name, f"(~{name})")
+    if type_ in PACKED_HALVES:  # p|q are the low and the high halves, not a result and its inverse
+        values = (f"{name}[0::2]", f"{name}[1::2]")
+    for d, value in zip((first, second), values, strict=True):
         if d is not None:
             if combine:
                 value = f"logical_{combine}({value}, {e.vector(rest[0], 'P')})"
@@ -382,10 +386,13 @@ def set_predicate(e: Emitter, op: Op) -> None:
 
 
 def _comparison(e: Emitter, op: Op, compare: str, type_: str, a: Value, b: Value) -> str:
-    """A bool row: a compared with b."""
-    if type_ in ("f16x2", "bf16x2"):
-        raise op.unsupported("packed comparisons")
-    if type_ == "bf16":
+    """A bool row: a compared with b. Of packed halves, 64 values: low, high, low, high, ..."""
+    if type_ in PACKED_HALVES:
+        type_ = type_.removesuffix("x2")
+        x, y = (f"{e.bits_row(v, 32)}.view(DT_{'E' if type_ == 'f16' else 'H'})" for v in (a, b))
+        if type_ == "bf16":
+            x, y = f"bf16_to_f32({x})", f"bf16_to_f32({y})"
+    elif type_ == "bf16":
         x, y = (f"bf16_to_f32({e.bits_row(typed(v, type_), 16)})" for v in (a, b))
     else:
         x, y = e.vectors((a, b), type_code(type_))
@@ -414,6 +421,12 @@ def set_value(e: Emitter, op: Op) -> None:
     row = _comparison(e, op, op.quals[0], type_, *(a, b))
     if combine:
         row = f"logical_{combine}({row}, {e.vector(rest[0], 'P')})"
+    if type_ in PACKED_HALVES:
+        if combine:
+            raise op.unsupported("a predicate combined with packed comparisons")
+        half = {"f16x2": "0x3C00", "bf16x2": "0x3F80"}.get(out, "0xFFFF")
+        vector_result(e, d, f"where({row}, DT_H.type({half}), DT_H.type(0)).view(DT_U)", "U")
+        return
     if e.uniform(d):
         row = f"broadcast_to({row}, 32)"
     one = {"f32": "0x3F800000"}.get(out, "0xFFFFFFFF")

@@ -13,6 +13,7 @@ import numpy as np
 
 from .access import bank_of, fault, resolve
 from .alu_float import typed
+from .async_forms import emit_async
 from .emit import Emitter, flatten
 from .functions import lanes_of
 from .isa import opcode
@@ -52,7 +53,8 @@ def emit_atomic(e: Emitter, op: Op) -> None:
 @opcode("red", dests=0)
 def emit_reduction(e: Emitter, op: Op) -> None:
     if op.has("async"):
-        raise op.unsupported("red.async")
+        emit_async(e, op, typed)
+        return
     mem, *sources = op.operands
     _emit(e, op, None, mem, sources)
 

@@ -8,11 +8,11 @@ import numpy as np
 from .access import fault, load_rows, resolve, store_rows
 from .emit import Emitter
 from .isa import opcode
-from .memory import Fault
+from .memory import Bank, Fault
 from .operands import Imm, Mem, Op, Value
 from .queue import BulkGroups, BulkWait, Transfer
 from .report import hazard
-from .state import PARK, Path
+from .state import CTA, PARK, Path
 from .tma import destinations, lane_value, lanes, shared_offset, signal
 from .values import Array
 
@@ -185,25 +185,36 @@ def bulk_load(
         mask16 = None if multicast is None else lane_value(multicast, lane) & 0xFFFF
         receivers = destinations(p, to, lane_value(mbar, lane), mask16, line)
         bank, offset = resolve(p, "global" if from_global else "shared", source, line)
-        raw: list[Array] = []
+        p.C.events["bulk_load"] += 1
+        p.C.queue.submit(_bulk_load(p, bank, offset, n, receivers, line))
 
-        def read(bank=bank, offset=offset, n=n, raw=raw) -> None:  # type: ignore[no-untyped-def]
+
+def _bulk_load(
+    p: Path,
+    bank: Bank,
+    offset: int,
+    size: int,
+    receivers: list[tuple[CTA, int, int]],
+    line: int,
+) -> Transfer:
+    raw: list[Array] = []
+
+    def read() -> None:
+        try:
+            raw.append(bank.read(offset, size).copy())
+        except Fault as error:
+            raise fault(p, error, line, None, "bulk copy") from None
+
+    def complete() -> None:
+        for cta, at, barrier in receivers:
             try:
-                raw.append(bank.read(offset, n).copy())
+                cta.window.check_writable(at, at + size)
             except Fault as error:
                 raise fault(p, error, line, None, "bulk copy") from None
+            cta.window.data[at : at + size] = raw[0]
+            signal(p, barrier, size, line)
 
-        def complete(receivers=receivers, n=n, raw=raw) -> None:  # type: ignore[no-untyped-def]
-            for cta, at, barrier in receivers:
-                try:
-                    cta.window.check_writable(at, at + n)
-                except Fault as error:
-                    raise fault(p, error, line, None, "bulk copy") from None
-                cta.window.data[at : at + n] = raw[0]
-                signal(p, barrier, n, line)
-
-        p.C.events["bulk_load"] += 1
-        p.C.queue.submit(Transfer(read, complete, line))
+    return Transfer(read, complete, line)
 
 
 def bulk_store(
@@ -220,25 +231,29 @@ def bulk_store(
         _, offset = shared_offset(p, lane_value(src, lane), line, own=True)
         _check_bulk(p, line, n, to, offset)
         bank, at = resolve(p, "global", to, line)
-        raw: list[Array] = []
-
-        def read(offset=offset, n=n, raw=raw) -> None:  # type: ignore[no-untyped-def]
-            try:
-                raw.append(p.C.window.read(offset, n).copy())
-            except Fault as error:
-                raise fault(p, error, line, None, "bulk copy") from None
-
-        def complete(bank=bank, at=at, raw=raw) -> None:  # type: ignore[no-untyped-def]
-            try:
-                bank.write(at, raw[0])
-            except Fault as error:
-                raise fault(p, error, line, None, "bulk copy") from None
-            p.C.machine_epoch.bump()
-
-        transfer = Transfer(read, complete, line)
+        transfer = _bulk_store(p, bank, at, offset, n, line)
         p.w.bulk.setdefault(lane, BulkGroups()).open.append(transfer)
         p.C.events["bulk_store"] += 1
         p.C.queue.submit(transfer)
+
+
+def _bulk_store(p: Path, bank: Bank, at: int, offset: int, size: int, line: int) -> Transfer:
+    raw: list[Array] = []
+
+    def read() -> None:
+        try:
+            raw.append(p.C.window.read(offset, size).copy())
+        except Fault as error:
+            raise fault(p, error, line, None, "bulk copy") from None
+
+    def complete() -> None:
+        try:
+            bank.write(at, raw[0])
+        except Fault as error:
+            raise fault(p, error, line, None, "bulk copy") from None
+        p.C.machine_epoch.bump()
+
+    return Transfer(read, complete, line)
 
 
 def bulk_commit(p: Path, mask: Array | None, line: int) -> None:

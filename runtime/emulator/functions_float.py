@@ -17,12 +17,13 @@ from .values import BF16, Array
 F16, F32, F64 = np.float16, np.float32, np.float64
 U16, U32, U64 = np.uint16, np.uint32, np.uint64
 F32_NAN, HALF_NAN = 0x7FFFFFFF, 0x7FFF  # the NaNs that the hardware produces
-F32_TINY = float(np.finfo(F32).tiny)
+F16_TINY, F32_TINY = float(np.finfo(np.float16).tiny), float(np.finfo(F32).tiny)
 
 
 def ftz(x: Array) -> Array:
-    """Subnormals to zeros of the same sign (f32)."""
-    return np.where(np.abs(x) < F32_TINY, np.copysign(x.dtype.type(0), x), x)
+    """Subnormals to zeros of the same sign (of f16 in an f16 row, else of f32)."""
+    tiny = F16_TINY if x.dtype == np.float16 else F32_TINY
+    return np.where(np.abs(x) < tiny, np.copysign(x.dtype.type(0), x), x)
 
 
 def relu(x: Array) -> Array:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from .access import fault, shared_peer
 from .functions import lanes_of
 from .memory import Fault
 from .report import hazard
@@ -122,8 +123,6 @@ def locate(p: Path, address: int, remote: bool, line: int) -> tuple[CTA, int]:
             "with .shared::cluster",
             "use the .shared::cluster form, or the address of the own barrier",
         )  # fmt: skip
-    from .access import shared_peer
-
     return shared_peer(p, rank, line), offset
 
 
@@ -193,8 +192,6 @@ def mbarrier_init(
             cta.window._check_range(offset, 8, 8)
             cta.window.check_writable(offset, offset + 8)
         except Fault as error:
-            from .access import fault
-
             raise fault(p, error, line, None, "mbarrier.init") from None
         cta.window.mark_barrier(offset, True)
         cta.mbarriers[offset] = Mbarrier(cta, offset, n, line)

@@ -9,6 +9,7 @@ import numpy as np
 
 from . import (
     access,
+    async_store,
     atomics,
     barriers,
     bulk,
@@ -108,6 +109,7 @@ NAMESPACE: dict[str, Any] = {
     },
     "whole_warp": whole_warp.guarded_aligned,
     "atomic": atomics.atomic,
+    "async_store": async_store.async_store,
     "trap": control.trapped,
     "broadcast": warp.broadcast, "shuffle": warp.shuffle_rows, "vote": warp.vote_row,
     "match": warp.match_rows, "redux": warp.redux_row, "elect": warp.elect_lane,

@@ -183,7 +183,7 @@ LIMITS: dict[str, tuple[dict[str, Any], dict[str, Any], str, list[str]]] = {
     ),
     "registers of one wgmma": (  # 512 threads start with 128: 100 + 26 <= 128 < 104 + 26
         {"tile": (192, 200, 64), "stages": 2}, {"tile": (192, 208, 64), "stages": 2},
-        "tile_n", ["needs 130 registers", "512 threads start with 128", "tile_n<=200"],
+        "tile_n", ["one wgmma needs 130 registers", "512 threads start with 128", "tile_n<=200"],
     ),
     "registers of packed sums": (  # half as many: two consumers of 128 x 256 fit
         {"dtype": "f16", "acc_dtype": "f16", "tile": (256, 256), "stages": 2, "store_slabs": 1},

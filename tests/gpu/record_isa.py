@@ -10,7 +10,6 @@ a new child goes on behind it.
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
 import queue
 import subprocess
@@ -44,11 +43,12 @@ from ptxgen.toolchain.assemble import assemble  # noqa: E402
 from runtime.buffers import borrow  # noqa: E402
 from runtime.cuda import tensor_map  # noqa: E402
 from runtime.cuda.driver import api, check, driver_version  # noqa: E402
+from runtime.cuda.params import ParamBlock  # noqa: E402
 
 SILENCE_S = 20.0  # of a child, after which its case counts as hanging
 START_S = 120.0  # a child may take this long to its first case
-CHILDREN = 4
-FORMS_PER_CHILD = 16
+CHILDREN = 8
+FORMS_PER_CHILD = 8
 
 
 # ---------------------------------------------------------------------------- one child: the GPU
@@ -86,26 +86,20 @@ class Gpu:
         for name, array in arrays.items():
             where[name] = self.buffer(name, array.nbytes)
             check(driver.cuMemcpyHtoD(where[name], array.ctypes.data, array.nbytes), "copying in")
-        params: list[Any] = [ctypes.c_uint64(where["inputs"]), ctypes.c_uint64(where["outputs"])]
-        pointers = [ctypes.addressof(p) for p in params]
-        storage = None
+        values = [where["inputs"].to_bytes(8, "little"), where["outputs"].to_bytes(8, "little")]
         for param in kernel.spec.params:
             if isinstance(param, TensorMapParam):
                 meta = replace(borrow("image", arrays["image"]).meta, address=where["image"])
-                encoded = tensor_map.encode(from_array(meta, param), name="image")
-                storage, address = tensor_map.aligned(len(encoded))
-                ctypes.memmove(address, encoded, len(encoded))
-                pointers.append(address)
-        table = (ctypes.c_void_p * len(pointers))(*pointers)
+                values.append(tensor_map.encode(from_array(meta, param), name="image"))
+        block = ParamBlock(values)
         check(
             driver.cuLaunchKernel(
                 function, kernel.cluster, 1, 1, kernel.threads, 1, 1, 0, 0,
-                ctypes.addressof(table), 0,
+                block.address, 0,
             ),
             f"launching {kernel.id}",
         )  # fmt: skip
         check(driver.cuCtxSynchronize(), f"running {kernel.id}")
-        del storage
         for name in ("outputs", "image"):
             if name in arrays:
                 array = arrays[name]

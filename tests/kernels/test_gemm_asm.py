@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from batches import verify_all
+from gemm_cases import random_references
 from gemm_family import MEMBERS, cover
 
 import ptxgen
@@ -68,6 +69,18 @@ def test_the_family(ptxas: Tool) -> None:
         {name: (s.rendered, s.expectation) for name, s in by_version}, ptxas
     ).items():
         assert report.ok, f"{text}\n{report}"
+
+
+@each_ptxas
+def test_whatever_the_rules_allow_keeps_every_promise(ptxas: Tool) -> None:
+    """A rule that is missing shows here: registers that spill, a wgmma that is serialised."""
+    sources = {
+        text: registry.build(*registry.parse_reference(text)) for text in random_references(16)
+    }
+    for name, report in verify_all(
+        {name: (s.rendered, s.expectation) for name, s in sources.items()}, ptxas
+    ).items():
+        assert report.ok, f"{name}\n{report}"
 
 
 def test_a_kernel_verifies_by_itself() -> None:

@@ -20,6 +20,7 @@ from gemm_cases import (
     normal,
     numpy_type,
     pairwise,
+    random_references,
 )
 from machines import Runner
 
@@ -96,6 +97,18 @@ def test_options(fields: dict[str, Any], runner: Runner, rng: np.random.Generato
     kernel = ptxgen.kernel("gemm", **fields)
     m, n, k = 200, 264, 136
     a, b = integers(rng, (m, k), "bf16"), integers(rng, (n, k), "bf16")
+    out = {"d": ((m, n), numpy_type(kernel.source.problem.output.name))}
+    assert_exact(runner.run(kernel, {"a": a, "b": b}, out)["d"], a, b)
+
+
+@pytest.mark.parametrize("reference", list(random_references(16)))
+def test_whatever_the_rules_allow(reference: str, runner: Runner, rng: np.random.Generator) -> None:
+    """A ragged shape that takes two tiles each way and more than a lap of most rings."""
+    kernel = ptxgen.kernel_from(reference)
+    tile_m, tile_n, _ = kernel.source.config.tile
+    m, n, k = tile_m + 8, tile_n + 24, 264
+    dtype = kernel.source.problem.a.storage
+    a, b = integers(rng, (m, k), dtype), integers(rng, (n, k), dtype)
     out = {"d": ((m, n), numpy_type(kernel.source.problem.output.name))}
     assert_exact(runner.run(kernel, {"a": a, "b": b}, out)["d"], a, b)
 

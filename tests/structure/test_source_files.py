@@ -14,13 +14,7 @@ ROOT = Path(__file__).parents[2]
 MOST_LINES = 450  # a file with one job
 TABLES = ("ptxgen/isa/forms",)  # one row an instruction form
 # Files that are longer than that, and by how much at most. Rows may only go.
-LONGER = {
-    "ptxgen/ptx/parser.py": 500,
-    "runtime/emulator/alu_int.py": 500,
-    "runtime/emulator/program.py": 540,
-    "runtime/emulator/wgmma.py": 500,
-    "tests/runtime/cuda_scenarios.py": 560,
-}
+LONGER = {"ptxgen/ptx/parser.py": 500}
 # Places of one machine, and words that mean "not done"; added up, so that this file may hold them.
 PLACES = ["/wo" + "rk/", "/tm" + "p/", "/home/" + r"\w", "/ro" + "ot/"]
 UNDONE = [rf"\b{word}\b" for word in ("TO" + "DO", "FIX" + "ME", "X" + "XX")]
@@ -50,6 +44,7 @@ def test_python_files_are_short() -> None:
         for name in tracked()
         if name.endswith(".py") and not name.startswith(TABLES)
     }
+    assert all(lengths[name] > MOST_LINES for name in LONGER), "a row of LONGER can go"
     limits = {name: LONGER.get(name, MOST_LINES) for name in lengths}
     assert {name: n for name, n in lengths.items() if n > limits[name]} == {}
 

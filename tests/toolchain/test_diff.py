@@ -171,6 +171,18 @@ def test_added_in_the_loop() -> None:
 
 
 @pytest.mark.unit
+def test_verdict_does_not_call_other_operands_the_same_code() -> None:
+    mma = "HGMMA.64x64x16.F32.BF16 R24, gdesc[UR4], R24, gsb0"
+    a = side("WARPGROUP.ARRIVE", mma, "EXIT")
+    b = side("WARPGROUP.ARRIVE", mma.replace("[UR4],", "[UR4].tnspB,"), "EXIT")
+    assert compare(a, b).verdict.startswith("same tensor opcodes, other operands")
+    bigger = side("WARPGROUP.ARRIVE", mma.replace("64x64", "64x128"), "EXIT")
+    assert compare(a, bigger).verdict == (
+        "1 HGMMA.64x64x16.F32.BF16 became 1 HGMMA.64x128x16.F32.BF16"
+    )
+
+
+@pytest.mark.unit
 def test_moved_within_a_region() -> None:
     shuffled = list(LOOP)
     shuffled[3], shuffled[4] = shuffled[4], shuffled[3]

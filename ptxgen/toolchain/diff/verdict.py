@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from ptxgen.toolchain.diff.align import key
 from ptxgen.toolchain.diff.model import Line, OpcodeRow, RegionDiff, ResourceRow
 from ptxgen.toolchain.sass import Instruction, category
 
@@ -39,8 +40,10 @@ def _units(regions: Sequence[RegionDiff], opcodes: Sequence[OpcodeRow]) -> list[
     same = [names[c] for c in present if c not in differ]
     parts = []
     if same:
-        placed = _placement(regions, {c for c in present if c not in differ})
-        parts.append(f"same {' and '.join(same)} code{'' if placed else ', in other places'}")
+        kept = {c for c in present if c not in differ}
+        what = "opcodes, other operands" if _operands_differ(regions, kept) else "code"
+        where = "" if _placement(regions, kept) else ", in other places"
+        parts.append(f"same {' and '.join(same)} {what}{where}")
     for unit in differ:
         rows = [row for row in opcodes if row.category == unit and row.delta]
         gone = [f"{-row.delta} {row.opcode}" for row in rows if row.delta < 0]
@@ -56,8 +59,22 @@ def _became(gone: list[str], come: list[str]) -> str:
 
 
 def _some(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMED} other kinds" if len(names) > _NAMED else ""
-    return " + ".join(names[:_NAMED]) + more
+    if len(names) <= _NAMED:
+        return " + ".join(names)
+    return f"{' + '.join(names[: _NAMED - 1])} and {len(names) - _NAMED + 1} other kinds"
+
+
+def _operands_differ(regions: Sequence[RegionDiff], units: set[str]) -> bool:
+    """Has one of these instructions another modifier or immediate?
+
+    Another register alone does not count: where code around it moved, names say little.
+    """
+    return any(
+        category(line.a.opcode) in units and key(line.a) != key(line.b)
+        for region in regions
+        for line in region.lines
+        if line.a is not None and line.b is not None
+    )
 
 
 def _placement(regions: Sequence[RegionDiff], units: set[str]) -> bool:
