@@ -4,6 +4,7 @@ k = kernel("gemm", tile=(128, 256, 64), stages=4, cluster=(2, 1))
 k.ptx        the text              k.report()   config, shared memory, roles, ptxas, SASS mix
 k.cubin      what will run         k.verify()   the SASS against what the kernel promises
 k.sass       the disassembly       k.plan(...)  a shape to a grid and scalars
+k.diff(j)    its SASS beside that of kernel j
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from ptxgen.toolchain import assemble as assembler
 from ptxgen.toolchain import disassemble as disassembler
 from ptxgen.toolchain import verify as verifier
 from ptxgen.toolchain.assemble import Cubin
+from ptxgen.toolchain.diff import Diff, Side
+from ptxgen.toolchain.diff import diff as compare
 from ptxgen.toolchain.discover import Tool
 from ptxgen.toolchain.sass import Sass
 from ptxgen.toolchain.verify import VerifyReport
@@ -92,6 +95,10 @@ class Kernel(Shown):
         """Like `verify`, but returns the report whatever it says."""
         return verifier.verify(self.sass, self.assembly.report, self.source.expectation)
 
+    def diff(self, other: Kernel) -> Diff:
+        """This kernel's SASS (A) beside another's (B), beyond addresses and register names."""
+        return compare(_sides(self), _sides(other))
+
     def report(self) -> KernelReport:
         """Config, shared-memory map, roles, registers, barriers, ptxas's report and SASS mix."""
         from ptxgen.report import KernelReport
@@ -114,6 +121,21 @@ class Kernel(Shown):
         return f"<Kernel {self.reference}>"
 
     __str__ = __repr__  # a kernel is named in messages; text() is what there is to see
+
+
+def _sides(k: Kernel) -> tuple[Side, ...]:
+    said = {resources.function: resources for resources in k.assembly.report.functions}
+    return tuple(
+        Side(
+            name=k.reference,
+            function=function,
+            ptxas=k.sass.ptxas,
+            cubin_sha256=k.sass.cubin_sha256,
+            resources=said.get(function.name),
+            dynamic_smem_bytes=k.spec.smem_bytes,
+        )
+        for function in k.sass.functions
+    )
 
 
 def kernel(name: str, *, ptxas: Tool | None = None, **fields: object) -> Kernel:

@@ -35,6 +35,8 @@ from ptxgen.toolchain import assemble as assembler
 from ptxgen.toolchain import disassemble as disassembler
 from ptxgen.toolchain.assemble import Cubin
 from ptxgen.toolchain.sass import Sass
+from ptxgen.view import Heading, Shown, Stack, View
+from ptxgen.view.sections import ptx_view
 
 DEFAULT_BLOCK = (256, 1, 1)
 Extents = tuple[int, ...]
@@ -43,7 +45,7 @@ _TARGET = re.compile(r"sm_(\d+)([af]?)")
 _HANDLES = frozenset({"texref", "samplerref", "surfref"})
 
 
-class ForeignKernel:
+class ForeignKernel(Shown):
     """One entry of a PTX text. Assembled and disassembled when first asked for.
 
     Anything that ptxas remarks (spills, lost performance) is in `assembly.report`, and no error:
@@ -88,8 +90,15 @@ class ForeignKernel:
         step = Step(entry=self.spec.entry, grid=Dim3(), scalars={})
         return LaunchPlan(steps=(step,), open_grid=True)
 
+    def view(self) -> View:
+        """The parameters, and the PTX; nothing is assembled for it."""
+        text = ptx_view(self._ptx.splitlines(), fold=True)
+        return Stack((Heading(words=self.spec.entry), self.spec.view(), text))
+
     def __repr__(self) -> str:
         return f"<ForeignKernel {self.spec.entry}>"
+
+    __str__ = __repr__  # a kernel is named in messages; text() is what there is to see
 
 
 def load_ptx(

@@ -85,7 +85,9 @@ def bind(
     `values` are arrays and scalars by name (see `name_arguments`). Raises ArgumentError with every
     violation, TensorMapError when all of them are about tensor maps.
     """
-    spec, values = close(kernel.spec, values)
+    declared = kernel.spec
+    spec, values = close(declared, values)
+    foreign = spec is not declared
     broken = _Broken()
     arrays, scalars = _split(spec, values)
     devices = _devices(arrays, broken)
@@ -94,7 +96,7 @@ def bind(
     on = runner.stream(stream, _launch_device(devices), tuple(arrays.values()))
     refs = _borrow(runner, spec, arrays, on, broken)
     metas = {name: ref.meta for name, ref in refs.items()}
-    broken.add(checks.array_violations(spec, metas), ArgumentError)
+    broken.add(checks.array_violations(spec, metas, foreign=foreign), ArgumentError)
     broken.add(checks.spec_violations(spec), ArgumentError)
     if len(refs) < len(arrays):
         broken.stop(spec)  # no plan without all of them
@@ -102,7 +104,7 @@ def bind(
         loaded = runner.load_on(kernel, on)
     else:
         loaded = runner.load(kernel, on.device)
-    if spec is not kernel.spec:
+    if foreign:
         loaded = replace(loaded, spec=spec)
     plan = _plan(kernel, metas, scalars, loaded, broken)
     broken.stop(spec)

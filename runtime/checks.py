@@ -23,20 +23,23 @@ PARAM_BYTES_MAX_BEFORE_8_1 = 4_096
 BLOCK_Z_MAX = 64
 
 
-def array_violations(spec: KernelSpec, metas: Mapping[str, ArrayMeta]) -> Iterator[Violation]:
-    """Element type, alignment and writability of every argument, and overlap between them."""
+def array_violations(
+    spec: KernelSpec, metas: Mapping[str, ArrayMeta], *, foreign: bool = False
+) -> Iterator[Violation]:
+    """Element type, alignment and writability of every argument, and overlap between them.
+
+    A `foreign` kernel may mean to share addresses, between arrays or elements: that is its affair.
+    """
     for param in spec.params:
         if isinstance(param, (TensorMapParam, PointerParam)) and param.arg in metas:
             yield from _element_type(param, metas[param.arg])
         if isinstance(param, PointerParam) and param.arg in metas:
             yield from _alignment(param, metas[param.arg])
     outputs = [n for n in spec.arguments() if n in metas and spec.access(n) != "read"]
-    pointers = [p for p in spec.params if isinstance(p, PointerParam)]
-    by_pointer = {p.arg for p in pointers}
-    foreign = {p.arg for p in pointers if p.is_open}  # whose elements share addresses is its affair
+    by_pointer = {p.arg for p in spec.params if isinstance(p, PointerParam)}
     for name in outputs:
         yield from _writable(name, metas[name])
-        if name in by_pointer - foreign:  # the rules of tensor maps refuse stride 0 anyway
+        if name in by_pointer and not foreign:  # the rules of tensor maps refuse stride 0 anyway
             yield from _distinct(name, metas[name])
     if not foreign:
         yield from _overlaps(outputs, metas)

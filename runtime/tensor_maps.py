@@ -13,6 +13,7 @@ from typing import Literal
 from ptxgen.isa import arch
 from ptxgen.layout import tensor_map as layout
 from ptxgen.spec import TensorMapParam
+from ptxgen.view import Heading, Shown, View
 from runtime.backend import ArrayRef
 from runtime.buffers import borrow
 
@@ -35,7 +36,7 @@ def encode(ref: ArrayRef, param: TensorMapParam) -> bytes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TensorMap:
+class TensorMap(Shown):
     """What a tensor map will describe: the array, and how a box is cut from it.
 
     A launch encodes it for the backend that it runs on, with the address that the array has there.
@@ -50,14 +51,17 @@ class TensorMap:
     l2: int
     fill: Literal["zero", "nan"]
 
-    def param(
-        self, name: str, use: Literal["load", "store", "reduce"] = "load"
-    ) -> TensorMapParam:
+    def param(self, name: str, use: Literal["load", "store", "reduce"] = "load") -> TensorMapParam:
         """The parameter `name` that takes this map."""
         return TensorMapParam(
             name=name, arg=name, dtype=self.dtype, axes=self.axes, box=self.box,
             swizzle=self.swizzle, l2=self.l2, fill=self.fill, use=use,
         )  # fmt: skip
+
+    def view(self) -> View:
+        """The map of the array where it is. Raises TensorMapError as a launch would."""
+        spec = spec_of(borrow("array", self.array), self.param("array"))
+        return Heading(words="no map: the array has no elements") if spec is None else spec.view()
 
     def __bytes__(self) -> bytes:
         return encode(borrow("array", self.array), self.param("array"))

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from ptxgen.app.check_cli import check
 from ptxgen.app.layout_cli import layout_app
 
 app = typer.Typer(
@@ -23,6 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(layout_app, name="layout")
+app.command()(check)
 
 
 class BackendName(StrEnum):

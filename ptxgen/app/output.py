@@ -2,7 +2,7 @@
 
     exit 0   it worked, and what was checked holds
     exit 1   a check failed, or an error of `ptxgen.errors`: its message on stderr, no traceback
-    exit 2   the command line itself is wrong
+    exit 2   the command line itself is wrong (or, from `check`, the emulator cannot run a program)
 
 With --json stdout holds one JSON object and nothing else; "ok" in it says what the exit code says.
 """
@@ -28,11 +28,15 @@ PIPE_COLUMNS = 1_000  # nothing is wrapped for a reader that is a program
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a command found: as data for --json, and as something that rich can draw."""
+    """What a command found: as data for --json, and as something that rich can draw.
+
+    `failure` is the exit code when it is not `ok`.
+    """
 
     data: Mapping[str, object]
     view: RenderableType
     ok: bool = True
+    failure: int = 1
 
 
 def deliver(make: Callable[[], Answer], *, as_json: bool) -> int:
@@ -45,7 +49,7 @@ def deliver(make: Callable[[], Answer], *, as_json: bool) -> int:
         _print_json({"ok": answer.ok, **answer.data})
     else:
         draw(answer.view)
-    return 0 if answer.ok else 1
+    return 0 if answer.ok else answer.failure
 
 
 def draw(view: RenderableType) -> None:

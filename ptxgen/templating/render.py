@@ -12,9 +12,9 @@ from ptxgen.errors import TemplateError
 from ptxgen.templating.environment import TEMPLATE_ROOT, Environment, environment
 from ptxgen.templating.format import format_lines
 from ptxgen.templating.lint import Facts, missing_names
-from ptxgen.templating.show import rendered_view
 from ptxgen.templating.source_map import Place, split
 from ptxgen.view import View
+from ptxgen.view.sections import ptx_view
 
 # What an expression of a template can raise; HoleError is a ValueError.
 _EXPRESSION_ERRORS = (
@@ -50,7 +50,7 @@ class Rendered(str):
         With `fold`, text too is cut behind the first section.
         """
         tips = [_called_from(chain) for chain in self.chains]
-        return rendered_view(self.splitlines(), tips, fold=fold)
+        return ptx_view(self.splitlines(), tips, fold=fold)
 
     def _repr_mimebundle_(
         self, include: object = None, exclude: object = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .alu_int import check_qualifiers, vector_result
 from .emit import Emitter
+from .functions_bits import PERMUTES
 from .isa import all_sources, opcode
 from .operands import Imm, Op
 from .values import BITS_CODE, SIGNED_CODE, type_bits, type_code
@@ -44,16 +45,13 @@ def funnel_shift(e: Emitter, op: Op) -> None:
     vector_result(e, d, f"funnel_{direction}({rows}, {int(mode == 'wrap')})", "U")
 
 
-@opcode("bfe", "bfi", "bfind", "brev", "clz", "popc", "fns", "szext", "bmsk", uniform=all_sources,
-        pure=True)  # fmt: skip
+@opcode("bfe", "bfi", "bfind", "brev", "clz", "popc", uniform=all_sources, pure=True)
 def bit_field(e: Emitter, op: Op) -> None:
     """Bit-field and bit-counting instructions, computed on rows by `functions`."""
     check_qualifiers(op)
     d, *sources = op.operands
     type_ = op.quals[-1]
     bits, out = type_bits(type_), type_bits(type_)
-    if op.opcode in ("fns", "szext", "bmsk"):
-        raise op.unsupported("no kernel met so far uses it")
     wide = {"bfe": 1, "bfi": 2}.get(op.opcode, 1)  # the operands that have the instruction's type
     rows = [e.bits_row(s, bits if i < wide else 32) for i, s in enumerate(sources)]
     if op.opcode in ("bfind", "clz", "popc"):
@@ -66,12 +64,29 @@ def bit_field(e: Emitter, op: Op) -> None:
     vector_result(e, d, f"{op.opcode}_rows({arguments})", BITS_CODE[out])
 
 
+@opcode("fns", "szext", "bmsk", uniform=all_sources, pure=True)
+def bit_mask(e: Emitter, op: Op) -> None:
+    d, *sources = op.operands
+    modes = {"fns": ("b32",), "szext": ("clamp", "wrap"), "bmsk": ("clamp", "wrap")}[op.opcode]
+    if op.quals[0] not in modes or op.quals[-1] not in ("b32", "u32", "s32"):
+        raise op.unsupported("this mode is not known here")
+    arguments = [e.bits_row(s, 32) for s in sources]
+    if op.opcode != "fns":
+        arguments.append(str(int(op.has("clamp"))))
+    if op.opcode == "szext":
+        arguments.append(str(int(op.has("s32"))))
+    vector_result(e, d, f"{op.opcode}_rows({', '.join(arguments)})", "U")
+
+
 @opcode("prmt", uniform=all_sources, pure=True)
 def permute(e: Emitter, op: Op) -> None:
-    if len(op.quals) != 1:
-        raise op.unsupported("only the default mode of prmt")
     d, *sources = op.operands
-    vector_result(e, d, f"prmt_rows({', '.join(e.bits_row(s, 32) for s in sources)})", "U")
+    a, b, selector = (e.bits_row(s, 32) for s in sources)
+    if len(op.quals) == 2 and op.quals[1] in PERMUTES:
+        selector = f"permute_selector('{op.quals[1]}', {selector})"
+    elif len(op.quals) != 1:
+        raise op.unsupported("this mode is not known here")
+    vector_result(e, d, f"prmt_rows({a}, {b}, {selector})", "U")
 
 
 @opcode("lop3", uniform=all_sources, pure=True)

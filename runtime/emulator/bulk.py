@@ -7,25 +7,29 @@ import numpy as np
 
 from .access import fault, load_rows, resolve, store_rows
 from .emit import Emitter
+from .functions_float import ftz
 from .isa import opcode
+from .mbarrier import find, mbarrier_arrive
 from .memory import Bank, Fault
-from .operands import Imm, Mem, Op, Value
+from .operands import Imm, Mem, Negated, Op, Value
 from .queue import BulkGroups, BulkWait, Transfer
 from .report import hazard
 from .state import CTA, PARK, Path
-from .tma import destinations, lane_value, lanes, shared_offset, signal
-from .values import Array
+from .tma import destinations, lane_value, lanes, reduced, shared_offset, signal
+from .values import Array, type_bits
 
 REDUCTIONS = frozenset({"add", "min", "max", "inc", "dec", "and", "or", "xor"})
 COMPLETE = "mbarrier::complete_tx::bytes"
+REDUCED_TYPES = frozenset({"u32", "s32", "u64", "s64", "b32", "b64", "f16", "bf16", "f32", "f64"})
 KNOWN = frozenset(
     {
         "async", "bulk", "tensor", "1d", "2d", "3d", "4d", "5d", "shared::cluster", "shared::cta",
         "global", "tile", COMPLETE, "multicast::cluster", "L2::cache_hint", "bulk_group",
         "commit_group", "wait_group", "read", "wait_all", "prefetch", "L2", "reduce", "ca", "cg",
         "shared", "L2::64B", "L2::128B", "L2::256B", "mbarrier", "arrive", "noinc", "b64",
+        "noftz",
     }
-) | REDUCTIONS  # fmt: skip
+) | REDUCTIONS | REDUCED_TYPES  # fmt: skip
 
 
 def _waits(op: Op) -> bool:
@@ -103,9 +107,13 @@ def _bulk(e: Emitter, op: Op, tail: str) -> None:
         operands.pop()
     if op.has("prefetch"):
         return
-    if op.has("reduce"):
-        raise op.unsupported("cp.reduce.async.bulk without a tensor map")
     dst, src, size = operands[:3]
+    reduction = type_ = ""
+    if op.has("reduce"):
+        reduction, type_ = next(q for q in op.quals if q in REDUCTIONS), op.quals[-1]
+        if type_ not in REDUCED_TYPES:
+            raise op.unsupported("a reduction ends in the type of its elements")
+    tail = f"'{reduction}', '{type_}', {tail}"
     if op.has("bulk_group"):
         e.line(
             f"bulk_store(p, {_operand(e, dst, 64)}, {_operand(e, src)}, {_operand(e, size)}, "
@@ -124,7 +132,10 @@ def _bulk(e: Emitter, op: Op, tail: str) -> None:
 
 def _cp_async(e: Emitter, op: Op, tail: str) -> None:
     if op.has("mbarrier"):
-        raise op.unsupported("cp.async.mbarrier.arrive")
+        mem = op.operands[0]
+        assert isinstance(mem, Mem)
+        e.line(f"async_arrive(p, {_operand(e, mem)}, {int(op.has('noinc'))}, {tail})")
+        return
     if op.has("commit_group") or op.has("wait_group") or op.has("wait_all"):
         return  # the copies below are done at once, so there is never one to wait for
     dst, src, size, *rest = op.operands
@@ -136,9 +147,13 @@ def _cp_async(e: Emitter, op: Op, tail: str) -> None:
     count = str(size.value)
     if rest:
         extra = rest[0]
-        if getattr(extra, "bits", 32) == 1:
-            raise op.unsupported("the ignore-src predicate of cp.async")
-        count = _operand(e, extra)
+        if isinstance(extra, Negated) or getattr(extra, "bits", 32) == 1:  # true ignores the source
+            if e.uniform(extra):
+                count = f"(0 if {e.scalar(extra, 1)} else {size.value})"
+            else:
+                count = f"where({e.vector(extra, 'P')}, 0, {size.value})"
+        else:
+            count = _operand(e, extra)
     rows = [_as_row(e, m, bits) for m, bits in ((dst, 32), (src, 64))]
     e.line(f"cp_async(p, {rows[0]}, {rows[1]}, {size.value}, {count}, {tail})")
 
@@ -174,10 +189,13 @@ def bulk_load(
     mbar: int | Array,
     multicast: int | Array | None,
     from_global: int,
+    reduction: str,
+    type_: str,
     mask: Array | None,
     line: int,
 ) -> None:
-    """cp.async.bulk to shared memory, from global memory or from the CTA's own shared memory."""
+    """cp.async.bulk to shared memory, from global memory or from the CTA's own shared memory; a
+    reduction combines instead of overwriting."""
     for lane in lanes(p, mask):
         to, source = lane_value(dst, lane), lane_value(src, lane)
         n = lane_value(size, lane)
@@ -186,7 +204,7 @@ def bulk_load(
         receivers = destinations(p, to, lane_value(mbar, lane), mask16, line)
         bank, offset = resolve(p, "global" if from_global else "shared", source, line)
         p.C.events["bulk_load"] += 1
-        p.C.queue.submit(_bulk_load(p, bank, offset, n, receivers, line))
+        p.C.queue.submit(_bulk_load(p, bank, offset, n, receivers, (reduction, type_), line))
 
 
 def _bulk_load(
@@ -195,6 +213,7 @@ def _bulk_load(
     offset: int,
     size: int,
     receivers: list[tuple[CTA, int, int]],
+    how: tuple[str, str],
     line: int,
 ) -> Transfer:
     raw: list[Array] = []
@@ -211,7 +230,8 @@ def _bulk_load(
                 cta.window.check_writable(at, at + size)
             except Fault as error:
                 raise fault(p, error, line, None, "bulk copy") from None
-            cta.window.data[at : at + size] = raw[0]
+            place = cta.window.data[at : at + size]
+            place[:] = _combined(place, raw[0], *how)
             signal(p, barrier, size, line)
 
     return Transfer(read, complete, line)
@@ -222,22 +242,26 @@ def bulk_store(
     dst: int | Array,
     src: int | Array,
     size: int | Array,
+    reduction: str,
+    type_: str,
     mask: Array | None,
     line: int,
 ) -> None:
-    """cp.async.bulk from shared to global memory, in the thread's bulk group."""
+    """cp.async.bulk or cp.reduce.async.bulk from shared to global memory, in the thread's group."""
     for lane in lanes(p, mask):
         to, n = lane_value(dst, lane), lane_value(size, lane)
         _, offset = shared_offset(p, lane_value(src, lane), line, own=True)
         _check_bulk(p, line, n, to, offset)
         bank, at = resolve(p, "global", to, line)
-        transfer = _bulk_store(p, bank, at, offset, n, line)
+        transfer = _bulk_store(p, bank, at, offset, n, (reduction, type_), line)
         p.w.bulk.setdefault(lane, BulkGroups()).open.append(transfer)
         p.C.events["bulk_store"] += 1
         p.C.queue.submit(transfer)
 
 
-def _bulk_store(p: Path, bank: Bank, at: int, offset: int, size: int, line: int) -> Transfer:
+def _bulk_store(
+    p: Path, bank: Bank, at: int, offset: int, size: int, how: tuple[str, str], line: int
+) -> Transfer:
     raw: list[Array] = []
 
     def read() -> None:
@@ -248,12 +272,34 @@ def _bulk_store(p: Path, bank: Bank, at: int, offset: int, size: int, line: int)
 
     def complete() -> None:
         try:
-            bank.write(at, raw[0])
+            old = bank.read(at, size) if how[0] else raw[0]
+            bank.write(at, _combined(old, raw[0], *how))
         except Fault as error:
             raise fault(p, error, line, None, "bulk copy") from None
         p.C.machine_epoch.bump()
 
     return Transfer(read, complete, line)
+
+
+def _combined(old: Array, new: Array, reduction: str, type_: str) -> Array:
+    """The bytes that a copy leaves. A sum of f32 flushes subnormals, unlike any other."""
+    if not reduction:
+        return new
+    words = f"u{type_bits(type_) // 8}"
+    if (reduction, type_) == ("add", "f32"):
+        total = ftz(ftz(old.view(np.float32)) + ftz(new.view(np.float32)))
+        return np.asarray(total).view(np.uint8)
+    return reduced(old.view(words), new.view(words), reduction, type_).view(np.uint8)
+
+
+def async_arrive(p: Path, address: int | Array, noinc: int, mask: Array | None, line: int) -> None:
+    """cp.async.mbarrier.arrive: the copies so far are done, so the arrival happens at once. Without
+    .noinc the pending count goes up first, and the two cancel."""
+    if noinc:
+        mbarrier_arrive(p, address, 1, None, 0, 0, mask, line)
+        return
+    for lane in lanes(p, mask):
+        find(p, lane_value(address, lane), False, line, "cp.async.mbarrier.arrive")
 
 
 def bulk_commit(p: Path, mask: Array | None, line: int) -> None:

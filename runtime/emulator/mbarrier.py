@@ -239,6 +239,21 @@ def mbarrier_arrive(
     return np.full(32, state, np.uint64)
 
 
+def mbarrier_no_complete(
+    p: Path, address: int | Array, count: int | Array, mask: Array | None, line: int
+) -> None:
+    """Before an arrive.noComplete: the arrivals must leave the phase incomplete."""
+    for lane, (at, lanes) in enumerate(_each(p, address, mask)):
+        barrier = find(p, at, False, line, "mbarrier.arrive")
+        n = count if isinstance(count, int) else int(count[p.m][lane])
+        if n * lanes >= barrier.pending:
+            raise _problem(
+                p, line, "mbarrier-no-complete",
+                f"{n * lanes} arrivals with .noComplete end the phase of {barrier.describe()}",
+                "the program has promised that they do not", "leave out .noComplete",
+            )  # fmt: skip
+
+
 def mbarrier_tx(
     p: Path,
     operation: str,

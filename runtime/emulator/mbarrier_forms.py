@@ -75,13 +75,13 @@ def _number(e: Emitter, value: Value, bits: int = 32) -> str:
 
 def _arrive(e: Emitter, op: Op, remote: int, tail: str) -> None:
     dst, mem, *rest = op.operands
-    if op.has("noComplete"):
-        raise op.unsupported(".noComplete")
     if remote and not isinstance(dst, Sink):
         raise op.unsupported("an arrive on another CTA's barrier returns no state: use _")
     tx = _number(e, rest[0]) if op.has("expect_tx") else "None"
     count = _number(e, rest[0]) if rest and not op.has("expect_tx") else "1"
     drop = int(op.quals[0] == "arrive_drop")
+    if op.has("noComplete"):
+        e.line(f"mbarrier_no_complete(p, {_address(e, mem)}, {count}, {tail})")
     call = f"mbarrier_arrive(p, {_address(e, mem)}, {count}, {tx}, {drop}, {remote}, {tail})"
     if isinstance(dst, Sink):
         e.line(call)

@@ -17,6 +17,7 @@ from . import (
     control,
     convert,
     functions,
+    functions_bits,
     functions_float,
     matrix,
     mbarrier,
@@ -86,6 +87,10 @@ NAMESPACE: dict[str, Any] = {
         )
     },
     **{
+        name: getattr(functions_bits, name)
+        for name in ("bmsk_rows", "szext_rows", "fns_rows", "permute_selector")
+    },
+    **{
         name: getattr(functions_float, name)
         for name in (
             "ftz", "relu", "saturate", "min_float", "max_float", "add_odd", "sub_odd", "div_odd",
@@ -124,7 +129,8 @@ NAMESPACE: dict[str, Any] = {
     **{
         name: getattr(mbarrier, name)
         for name in (
-            "mbarrier_init", "mbarrier_inval", "mbarrier_arrive", "mbarrier_tx", "mbarrier_wait",
+            "mbarrier_init", "mbarrier_inval", "mbarrier_arrive", "mbarrier_no_complete",
+            "mbarrier_tx", "mbarrier_wait",
         )
     },
     "check_rank": mbarrier_forms.check_rank,
@@ -134,7 +140,9 @@ NAMESPACE: dict[str, Any] = {
     },
     **{
         name: getattr(bulk, name)
-        for name in ("bulk_load", "bulk_store", "bulk_commit", "bulk_wait", "cp_async")
+        for name in (
+            "bulk_load", "bulk_store", "bulk_commit", "bulk_wait", "cp_async", "async_arrive",
+        )
     },
     **{
         name: getattr(wgmma, name)

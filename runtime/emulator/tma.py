@@ -364,15 +364,15 @@ def _store_transfer(
             raise fault(p, error, line, None, "tensor store")
         box = raw[0].view(f"u{tmap.element_bytes}").reshape(window.shape)[window.slices]
         if reduction:
-            box = _reduced(window.view, box, reduction, tmap.element)
+            box = reduced(window.view, box, reduction, tmap.element)
         window.view[...] = box
         p.C.machine_epoch.bump()
 
     return Transfer(read, complete, line)
 
 
-def _reduced(old: Array, new: Array, operation: str, element: str) -> Array:
-    """The elementwise reduction of cp.reduce.async.bulk.tensor, as bits."""
+def reduced(old: Array, new: Array, operation: str, element: str) -> Array:
+    """The elementwise reduction of cp.reduce.async.bulk, with a tensor map or without, as bits."""
     bits = old.dtype
     dtype = _NUMPY.get(element)
     if dtype is None:

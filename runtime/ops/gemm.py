@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -12,13 +13,12 @@ from ptxgen import api, debug
 from ptxgen.configs.gemm import GemmConfig, GemmProblem
 from ptxgen.configs.gemm_pick import ranking
 from ptxgen.isa.dtypes import dtype as dtype_row
-from ptxgen.layout.tensor_map.spec import PITCH_BYTES
 from ptxgen.spec import ArrayMeta
 from runtime.allocate import empty_like, fresh
 from runtime.backend import Backend, choose
 from runtime.buffers import borrow, device_of, framework_of
 from runtime.launcher import launch
-from runtime.ops.gemm_rules import require
+from runtime.ops.gemm_rules import padded_columns, require
 from runtime.stream import LEGACY
 
 CHOICES_KEPT = 1024  # all are dropped when there are more
@@ -46,8 +46,44 @@ def gemm(
     cluster. `stream` and `backend` are as in `runtime.launch`. The result is the same bit by bit in
     every run and for every grid size.
 
+    torch.compile traces through a call, as the operator `ptxgen::gemm`. There is no backward yet:
+    one that reaches a call raises ArgumentError.
+
     ArgumentError lists everything that is wrong with the arguments.
     """
+    torch = sys.modules.get("torch")
+    if torch is not None and _as_operator(torch, a, b):
+        # An import, since Dynamo runs those while it traces; by then torch is there.
+        from runtime.ops import gemm_torch
+
+        return gemm_torch.call(
+            a, b, out=out, config=config, out_dtype=out_dtype, stream=stream, backend=backend
+        )
+    return compute(
+        a, b, out=out, config=config, out_dtype=out_dtype, stream=stream, backend=backend
+    )
+
+
+def _as_operator(torch: Any, a: object, b: object) -> bool:
+    """Whether torch must see an operator: its compiler is tracing, or a gradient is asked for."""
+    if torch.compiler.is_compiling():
+        return True
+    return torch.is_grad_enabled() and (
+        getattr(a, "requires_grad", False) is True or getattr(b, "requires_grad", False) is True
+    )
+
+
+def compute(
+    a: object,
+    b: object,
+    *,
+    out: object = None,
+    config: GemmConfig | None = None,
+    out_dtype: str | None = None,
+    stream: object = None,
+    backend: str | Backend | None = None,
+) -> object:
+    """`gemm`, now, whoever is looking."""
     choice = _choice(a, b, out, out_dtype, config)
     if type(a) not in CHOICES.layout_of or type(b) not in CHOICES.layout_of:
         return _without_views(choice, a, b, out, stream, backend)
@@ -145,12 +181,11 @@ def _choice(
     d_type = _meta("out", out).dtype if out is not None else _name(out_dtype or a_meta.dtype)
     require(a_meta, b_meta, d_type)
     (m, k), n = a_meta.shape, b_meta.shape[1]
-    step = PITCH_BYTES // dtype_row(d_type).bytes
     choice = _Choice(
         kernel=_kernel(m, n, k, a_meta.dtype, d_type, config),
         m=m,
         n=n,
-        padded_n=-(-n // step) * step,
+        padded_n=padded_columns(n, d_type),
         d_type=d_type,
     )
     CHOICES.remember(choice, a, b, *rest)

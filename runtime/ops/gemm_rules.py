@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ptxgen.configs.gemm import INPUTS, OUTPUTS
 from ptxgen.errors import ArgumentError, Violation
 from ptxgen.isa.dtypes import dtype as dtype_row
+from ptxgen.layout.tensor_map.spec import PITCH_BYTES
 from ptxgen.spec import ArrayMeta
 
 
@@ -23,6 +24,12 @@ def _order(meta: ArrayMeta, k_axis: int) -> _Order:
     itemsize = dtype_row(meta.dtype).bytes
     unit = [meta.strides[x] == itemsize or meta.shape[x] <= 1 or not meta.size for x in (0, 1)]
     return _Order(k_major=unit[k_axis], mn_major=unit[1 - k_axis])
+
+
+def padded_columns(n: int, d_type: str) -> int:
+    """Columns of a new result [M, n]: as many as make its rows a legal pitch."""
+    step = PITCH_BYTES // dtype_row(d_type).bytes
+    return (n + step - 1) // step * step
 
 
 def require(a: ArrayMeta, b: ArrayMeta, d_type: str) -> None:

@@ -1,4 +1,4 @@
-"""Foreign PTX as text: it goes through the parser unchanged, and means the same when printed anew."""
+"""Foreign PTX as text: it passes the parser unchanged, and means the same when printed anew."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_taken_apart_and_put_together_it_is_the_same_text(name: str) -> None:
     assert len(pieces) > 10
     assert edit.replace(module, pieces) == source(name)
     rest = edit.replace(module, dict.fromkeys(spans, ""))
-    # Headers, braces and comments; a variable's span ends at its name, since `;` may follow several.
+    # Headers, braces, comments; a variable's span ends at its name, since several may share a `;`.
     assert re.sub(r"//[^\n]*", "", rest).count(";") == len(variables)
     instructions = sum(len(list(f.instructions())) for f in module.functions)
     assert instructions == sum(piece.endswith(";") and piece[0] != "." for piece in pieces.values())

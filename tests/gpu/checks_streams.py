@@ -10,10 +10,8 @@ from typing import Any
 import ptx_kernels as kernels
 from checking import (
     SECOND,
-    Skip,
     backend,
     check,
-    cupy,
     gemm,
     integers,
     poisoned,
@@ -177,36 +175,3 @@ def dlpack_and_cuda_array_interface() -> None:
     runtime.launch(gemm(), a=DLPack(a), b=DLPack(a), d=DLPack(d))  # bf16 has no NumPy type
     runtime.wait(DLPack(d))
     assert t.equal(d, product(a, a).to(d.dtype))
-
-
-@check
-def cupy_arrays() -> None:
-    cp = cupy()
-    rng = cp.random.default_rng(0)
-    a, w = (rng.integers(-2, 3, (x, 128)).astype(cp.float16) for x in (96, 64))
-    for _ in range(2):
-        out = runtime.ops.gemm(a, w.T)
-        assert isinstance(out, cp.ndarray)
-        assert bool((out == (a.astype(cp.float64) @ w.astype(cp.float64).T)).all())
-    x, y = cp.ones(32, cp.float32), cp.zeros(32, cp.float32)
-    kernel = kernels.add_one()
-    side = cp.cuda.Stream(non_blocking=True)
-    for _ in range(2):
-        with side:
-            y.fill(0)
-            runtime.launch(kernel, x=x, y=y)
-            side.synchronize()
-        assert float(y.sum()) == 64
-
-
-@check
-def jax_arrays() -> None:
-    try:
-        import jax
-    except ImportError as error:
-        raise Skip(f"JAX is not installed: {error}") from None
-    if jax.default_backend() != "gpu":
-        raise Skip("JAX has no GPU here")
-    a, w = jax.numpy.ones((96, 128), "bfloat16"), jax.numpy.ones((64, 128), "bfloat16")
-    out = runtime.ops.gemm(a, jax.numpy.swapaxes(w, 0, 1))
-    assert bool((out == 128).all())

@@ -10,6 +10,7 @@ import time
 import traceback
 
 import checks_arguments  # noqa: F401  (importing registers the checks)
+import checks_interop  # noqa: F401
 import checks_launches  # noqa: F401
 import checks_results  # noqa: F401
 import checks_streams  # noqa: F401

@@ -10,7 +10,7 @@ from checking import CHECKS, Skip
 pytestmark = pytest.mark.gpu
 
 pytest.importorskip("torch", reason="torch is not installed")
-for module in ("results", "arguments", "streams", "launches"):
+for module in ("results", "arguments", "streams", "launches", "interop"):
     importlib.import_module(f"checks_{module}")
 
 

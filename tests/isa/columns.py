@@ -26,7 +26,7 @@ def summary(properties: Iterable[tuple[str, str, int]], forms: Iterable[Form]) -
     """Lines for the terminal: a column each, with the cases that it holds of all there are."""
     forms = list(forms)
     total = sum(len(form.cases()) for form in forms)
-    refused = sum(len(form.cases()) for form in forms if form.refused)
+    refused = sum(bool(case.refused) for form in forms for case in form.cases())
     passed: dict[str, dict[str, int]] = {}
     for column, form_id, count in properties:
         passed.setdefault(column, {})[form_id] = count

@@ -47,7 +47,7 @@ def ulps(type_: str, ours: np.ndarray, theirs: np.ndarray) -> float:
         a, b = ((x >> shift).astype(unsigned).view(dtype) for x in (ours, theirs))
         both_nan = np.isnan(a.astype(np.float64)) & np.isnan(b.astype(np.float64))
         distance = np.abs(_ordinal(a) - _ordinal(b))
-        worst = max(worst, float(np.where(both_nan, 0, distance).max()))
+        worst = max(worst, float(max(np.where(both_nan, 0, distance))))
     return worst
 
 
@@ -57,4 +57,4 @@ def _ordinal(x: np.ndarray) -> np.ndarray:
     raw = x.view(values.UNSIGNED[bits]).astype(np.int64)
     magnitude = raw & ((1 << (bits - 1)) - 1)
     negative = (raw >> (bits - 1)) & 1 if bits < 64 else (raw < 0).astype(np.int64)
-    return np.where(negative, -magnitude, magnitude).astype(np.float64)
+    return np.where(negative, -magnitude, magnitude).astype(object)  # differences need 65 bits

@@ -31,6 +31,7 @@ from ptxgen.spec import (
     TensorMapParam,
     Workspace,
 )
+from runtime.packing import scalar_bytes
 
 _u32, _u64 = ctypes.c_uint32, ctypes.c_uint64
 
@@ -108,7 +109,7 @@ class Driver:
             elif isinstance(param, PointerParam):
                 sizes[index] = 8
             else:
-                sizes[index] = int(param.ptx_type.lstrip("ubfs")) // 8
+                sizes[index] = scalar_bytes(param.ptx_type)
 
 
 # --- a torch that is not torch -------------------------------------------------------------------

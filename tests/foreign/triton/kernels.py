@@ -119,8 +119,7 @@ def compile_all(folder: Path) -> None:
         compiled = triton.compile(source, target=target, options={"num_warps": warps})
         text = compiled.asm["ptx"]
         (folder / f"{name}.ptx").write_text(text, encoding="utf-8")
-        lines, shared = text.count("
-"), compiled.metadata.shared
+        lines, shared = text.count("\n"), compiled.metadata.shared
         print(f"{name}: {lines} lines, {shared} B shared, {32 * warps} threads")
 
 

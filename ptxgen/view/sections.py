@@ -1,4 +1,4 @@
-"""Rendered PTX to look at: the contract on top, then section by section as its banners say.
+"""PTX to look at, whoever wrote it: the contract on top, then one section a banner.
 
 A banner is a comment line of equals signs and a title; the kernels' templates open each role's code
 with one. Text is folded away by section on a page; on a terminal it stays one piece.
@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ptxgen.view import Folded, Stack, View
+from ptxgen.view.base import Stack, View
+from ptxgen.view.compare import Folded
 from ptxgen.view.lexical import ptx
 
 _BANNER = re.compile(r"\s*// =+ (?P<title>\S.*)")
@@ -52,7 +53,7 @@ def _starts(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
             yield number, found["title"]
 
 
-def rendered_view(lines: Sequence[str], tips: Sequence[str], *, fold: bool = False) -> View:
+def ptx_view(lines: Sequence[str], tips: Sequence[str] = (), *, fold: bool = False) -> View:
     """The view of a text; `tips[i]` names the template line behind line i.
 
     With `fold`, text shows the first section only, and how long the rest is.
