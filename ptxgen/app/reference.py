@@ -2,12 +2,14 @@
 
 The bound is per element and follows from the arithmetic, not from experience:
 
-    |D - ref|  <=  u |ref|  +  K 2^-23 sum |a b|
+    |D - ref|  <=  u |ref|  +  K s sum |a b|
 
-Products of 16-bit floats are exact in f32. Each of K additions in f32 may lose up to one unit in
-the last place (2^-23; tensor cores truncate) of a partial sum, which is at most sum |a b|. Rounding
-the result to the type of D adds u |ref|, with u = 2^-8 for bf16, 2^-11 for f16, 2^-24 for f32.
-Where both terms vanish (K = 0, or all zeros) only equality passes.
+Products are exact where they are formed. Each of K additions may lose up to one unit in the last
+place of a partial sum, which is at most sum |a b|: s = 2^-23 for f32 sums (tensor cores truncate),
+2^-13 for fp8 inputs, whose sums keep 13 bits behind the point whatever their type, 2^-10 for f16
+sums, 0 for integers. Rounding the result to the type of D adds u |ref|, with u = 2^-8 for bf16,
+2^-11 for f16, 2^-24 for f32, 2^-4 for e4m3 and 2^-3 for e5m2, which saturate. Where both terms
+vanish (K = 0, or all zeros) only equality passes.
 """
 
 from __future__ import annotations
@@ -17,30 +19,59 @@ from typing import Any
 
 import numpy as np
 
+from ptxgen.configs.gemm import GemmProblem
 from ptxgen.isa.dtypes import dtype
 
-SIGNIFICAND_BITS = {"bf16": 8, "f16": 11, "f32": 24}  # with the hidden one
-SUM_ULP = 2.0**-23
-SMALLEST = {"bf16": 2.0**-133, "f16": 2.0**-24, "f32": 2.0**-149}  # subnormals round to these
+SIGNIFICAND_BITS = {"bf16": 8, "f16": 11, "f32": 24, "e4m3": 4, "e5m2": 3}  # with the hidden one
+# Subnormals round to these.
+SMALLEST = {"bf16": 2.0**-133, "f16": 2.0**-24, "f32": 2.0**-149, "e4m3": 2.0**-9, "e5m2": 2.0**-16}
+SUM_BITS = {"f32": 23, "f16": 10}  # behind the point, of a partial sum
+FP8_SUM_BITS = 13
+TF32_MASK = 0xFFFFE000  # what wgmma reads of an f32
 INTEGER_LIMIT = 3  # integers -3..3: sums stay exact in f32 for K up to 1.8 million
+BATCH = 2  # products of a batched kernel
 
 
-def inputs(kind: str, m: int, n: int, k: int, name: str, seed: int) -> tuple[Any, Any]:
-    """A [m, k] and B [n, k] of type `name`: standard normal numbers, or small integers."""
+def inputs(kind: str, problem: GemmProblem, m: int, n: int, k: int, seed: int) -> tuple[Any, Any]:
+    """A [m, k] and B [n, k] of the problem: standard normal numbers, or small integers.
+
+    Integer types get small integers anyway, none of them negative where there is no sign. Batched
+    problems get one more axis. The memory order is that of the problem.
+    """
     rng = np.random.default_rng(seed)
-    to = dtype(name).np_dtype
+    lead = (BATCH,) if problem.batched else ()
 
-    def make(rows: int) -> Any:
-        if kind == "integers":
-            return rng.integers(-INTEGER_LIMIT, INTEGER_LIMIT + 1, (rows, k)).astype(to)
-        return rng.standard_normal((rows, k), dtype=np.float32).astype(to)
+    def make(rows: int, name: str, major: str) -> Any:
+        to, shape = dtype(name), (*lead, rows, k)
+        if kind == "integers" or not to.is_float:
+            low = 0 if to.kind == "uint" else -INTEGER_LIMIT
+            x = rng.integers(low, INTEGER_LIMIT + 1, shape).astype(to.np_dtype)
+        else:
+            x = rng.standard_normal(shape, dtype=np.float32).astype(to.np_dtype)
+        if problem.dtype == "tf32":
+            x = (x.view(np.uint32) & np.uint32(TF32_MASK)).view(np.float32)
+        return np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2) if major == "mn" else x
 
-    return make(m), make(n)
+    a = make(m, problem.a.storage, problem.a_major)
+    return a, make(n, problem.b.storage, problem.b_major)
 
 
-def poisoned(m: int, n: int, name: str) -> Any:
-    """D [m, n] full of NaN, so that an element that nobody writes is seen."""
-    return np.full((m, n), np.nan, np.float32).astype(dtype(name).np_dtype)
+def poisoned(problem: GemmProblem, m: int, n: int) -> Any:
+    """D [m, n] full of NaN (or the lowest integer), so that an element nobody writes is seen."""
+    to = problem.output.np_dtype
+    shape = (BATCH, m, n) if problem.batched else (m, n)
+    if not problem.output.is_float:
+        return np.full(shape, np.iinfo(to).min, to)
+    return np.full(shape, np.nan, np.float32).astype(to)
+
+
+def rounded(reference: Any, name: str) -> Any:
+    """The float64 reference in the type of D, as float64. fp8 saturates."""
+    to = dtype(name)
+    if to.bits == 8:
+        largest = {"e4m3": 448.0, "e5m2": 57344.0}[name]
+        reference = np.clip(reference, -largest, largest)
+    return reference.astype(to.np_dtype).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,39 +100,53 @@ class Comparison:
         return f"WRONG: {self.wrong:,} of {self.elements:,} elements; first {self.first_bad}"
 
 
-def compare(a: Any, b: Any, d: Any, name: str, *, exact: bool) -> Comparison:
-    """D [m, n] of type `name` against A [m, k] B [n, k]^T: within the bound, or `exact`ly equal.
+def compare(a: Any, b: Any, d: Any, problem: GemmProblem, *, exact: bool) -> Comparison:
+    """D [m, n] against A [m, k] B [n, k]^T: within the bound, or `exact`ly equal.
 
-    `exact` is for inputs whose sums are exact in f32: then D is the reference, rounded once.
+    `exact` is for inputs whose sums are exact: then D is the reference, rounded once.
     """
-    a64, b64, d64 = (np.asarray(x, dtype=np.float64) for x in (a, b, d))
-    reference = a64 @ b64.T
-    error = np.abs(d64 - reference)
-    k = a64.shape[1]
-    bound = _bound(a64, b64, reference, name)
-    if exact:
-        good = d64 == reference.astype(dtype(name).np_dtype).astype(np.float64)
+    a64, b64, d64 = (np.asarray(x).astype(np.float64) for x in (a, b, d))
+    name = problem.output.name
+    reference = a64 @ b64.swapaxes(-1, -2)
+    right = rounded(reference, name)
+    error = np.abs(d64 - right) if dtype(name).bits == 8 else np.abs(d64 - reference)
+    bound = _bound(a64, b64, right, problem)
+    if exact or not problem.output.is_float:
+        good = d64 == right
         rule = f"D equals the exact sum, rounded once to {name}"
     else:
         good = error <= bound
-        rule = f"|D - ref| <= 2^-{SIGNIFICAND_BITS[name]} |ref| + {k} x 2^-23 x sum |a b|"
+        rule = (
+            f"|D - ref| <= 2^-{SIGNIFICAND_BITS[name]} |ref| + {a64.shape[-1]} x "
+            f"2^-{_sum_bits(problem)} x sum |a b|"
+        )
     bad = np.argwhere(~good)
     return Comparison(
         rule=rule,
         elements=d64.size,
         wrong=len(bad),
         max_abs_error=float(error.max(initial=0.0)),
-        relative_error=_ratio(np.linalg.norm(d64 - reference), np.linalg.norm(reference)),
+        relative_error=_ratio(
+            np.linalg.norm((d64 - reference).ravel()), np.linalg.norm(reference.ravel())
+        ),
         bound_used=float(_share(error, bound).max(initial=0.0)),
         first_bad=_describe(bad[0], d64, reference) if len(bad) else "",
     )
 
 
-def _bound(a: Any, b: Any, reference: Any, name: str) -> Any:
-    sums = np.abs(a) @ np.abs(b).T
+def _sum_bits(problem: GemmProblem) -> int:
+    bits = SUM_BITS[problem.accumulator]
+    return min(bits, FP8_SUM_BITS) if problem.a.bits == 8 else bits
+
+
+def _bound(a: Any, b: Any, reference: Any, problem: GemmProblem) -> Any:
+    name = problem.output.name
+    if not problem.output.is_float:
+        return np.zeros_like(reference)
+    sums = np.abs(a) @ np.abs(b).swapaxes(-1, -2)
     rounding = np.abs(reference) * 2.0 ** -SIGNIFICAND_BITS[name]
     subnormal = np.where(reference == 0, 0.0, SMALLEST[name])
-    return rounding + a.shape[1] * SUM_ULP * sums + subnormal
+    return rounding + a.shape[-1] * 2.0 ** -_sum_bits(problem) * sums + subnormal
 
 
 def _share(error: Any, bound: Any) -> Any:
@@ -118,5 +163,5 @@ def _ratio(error: Any, size: Any) -> float:
 
 
 def _describe(at: Any, d: Any, reference: Any) -> str:
-    row, column = (int(i) for i in at)
-    return f"D[{row}, {column}] is {d[row, column]:g}, should be {reference[row, column]:g}"
+    where = tuple(int(i) for i in at)
+    return f"D{list(where)} is {d[where]:g}, should be {reference[where]:g}"

@@ -70,15 +70,15 @@ def run(
 def attempt(
     kernel: Kernel, m: int, n: int, k: int, *, backend: str | None, seed: int, inputs: str
 ) -> Trial:
-    """D [m, n] = A [m, k] B [n, k]^T, D filled with NaN beforehand.
+    """D [m, n] = A [m, k] B [n, k]^T, D poisoned beforehand; batched kernels do `BATCH` of these.
 
-    `inputs` is "random" or "integers" (exact in f32, so that D must be exact too).
+    `inputs` is "random" or "integers" (whose sums are exact, so that D must be exact too).
     """
     from runtime.backend import BACKENDS
 
     problem = _problem(kernel)
-    a, b = reference.inputs(inputs, m, n, k, problem.input.name, seed)
-    d = reference.poisoned(m, n, problem.output.name)
+    a, b = reference.inputs(inputs, problem, m, n, k, seed)
+    d = reference.poisoned(problem, m, n)
     runner = BACKENDS.get(backend or env.BACKEND.get() or default_backend())
     on = runner.stream(None, "cuda" if runner.name == "cuda" else "cpu")
     arrays = _Arrays(runner, on, {"a": a, "b": b, "d": d})
@@ -94,7 +94,7 @@ def attempt(
         plan=_plan(kernel, arrays, runner, on),
         seconds=seconds,
         events=events,
-        comparison=reference.compare(a, b, d, problem.output.name, exact=inputs == "integers"),
+        comparison=reference.compare(a, b, d, problem, exact=inputs == "integers"),
     )
 
 
@@ -177,10 +177,11 @@ def view(trial: Trial) -> Group:
         ("kernel", trial.kernel.reference),
         (
             "computes",
-            f"D[{m}, {n}] = A[{m}, {k}] B[{n}, {k}]^T   A and B {problem.input.name}, "
-            f"D {problem.output.name}",
+            f"D[{m}, {n}] = A[{m}, {k}] B[{n}, {k}]^T"
+            + (f", {reference.BATCH} times" if problem.batched else "")
+            + f"   A {problem.a.name}, B {problem.b.name}, D {problem.output.name}",
         ),
-        ("inputs", f"{what}, seed {trial.seed}; D is full of NaN before the launch"),
+        ("inputs", f"{what}, seed {trial.seed}; D is poisoned before the launch"),
         ("ran on", trial.backend + (f": {trial.device}" if trial.device != trial.backend else "")),
         ("plan", trial.plan),
         ("time", f"{trial.seconds:.3f} s from launch to result, loading included"),

@@ -21,16 +21,27 @@ def option(default: Any, *, parse: Callable[[str], Any], legal: str, help: str) 
     return field(default=default, metadata={"parse": parse, "legal": legal, "help": help})
 
 
-def extents(count: int) -> Callable[[str], tuple[int, ...]]:
-    """Reads 128x256x64 as (128, 256, 64)."""
+def extents(*counts: int) -> Callable[[str], tuple[int, ...]]:
+    """Reads 128x256x64 as (128, 256, 64); `counts` are the lengths that it may have."""
 
     def parse(text: str) -> tuple[int, ...]:
         parts = text.lower().split("x")
-        if len(parts) != count or not all(p.isdecimal() for p in parts):
-            raise ValueError(
-                f"want {count} positive integers joined by x, like {'x'.join(['2'] * count)}"
-            )
+        if len(parts) not in counts or not all(p.isdecimal() for p in parts):
+            numbers = " or ".join(map(str, counts))
+            examples = " or ".join("x".join(["2"] * count) for count in counts)
+            raise ValueError(f"want {numbers} positive integers joined by x, like {examples}")
         return tuple(int(p) for p in parts)
+
+    return parse
+
+
+def one_of(*words: str) -> Callable[[str], str]:
+    """Reads one of the given words."""
+
+    def parse(text: str) -> str:
+        if text not in words:
+            raise ValueError(f"want {' or '.join(words)}")
+        return text
 
     return parse
 

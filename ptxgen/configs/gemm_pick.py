@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from ptxgen.configs.gemm import Gemm, GemmConfig, GemmProblem
+from ptxgen.configs.gemm import GemmConfig, GemmProblem
+from ptxgen.configs.gemm_shape import Gemm
 from ptxgen.models.waves import Waves
 
 TILES = ((128, 256, 64), (256, 128, 64), (192, 128, 64), (128, 192, 64), (128, 128, 64),
@@ -52,7 +53,7 @@ def score(problem: GemmProblem, config: GemmConfig, m: int, n: int, k: int, sms:
     g = Gemm(problem, config)
     k_tiles = max(ceil(k / g.tile_k), 1)
     wgmma = g.tile_m * g.tile_n * g.tile_k // 2_048  # both operands from shared memory
-    loaded = g.a_bytes // g.cluster_n + g.b_bytes // g.cluster_m
+    loaded = g.a.bytes // g.cluster_n + g.b.bytes // g.cluster_m
     loop = k_tiles * max(wgmma, loaded // L2_BYTES_PER_CYCLE)
     stored = g.tile_m * g.tile_n * problem.output.bytes
     edge = FILL_CYCLES + int(stored * STORE_CYCLES_PER_BYTE) + CLUSTER_CYCLES * (g.cluster_size - 1)

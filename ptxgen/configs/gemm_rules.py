@@ -1,103 +1,29 @@
 """Every rule of the hardware that the GEMM kernel touches, as one table.
 
 A rule yields the numbers that break it and the nearest legal choice. It may rely on the rules that
-its row in `RULES` names, and on nothing else.
+its row in `RULES` names, and on nothing else. Rules on the types of the problem stand in
+`gemm_type_rules`, those on single fields of the config in `gemm_field_rules`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ptxgen.configs.base import Rule, spell
+from ptxgen.configs.gemm_field_rules import CONSUMERS, FIELD_RULES, nearest
+from ptxgen.configs.gemm_type_rules import TYPE_RULES
 from ptxgen.errors import Violation
 from ptxgen.isa import arch
-from ptxgen.isa.dtypes import DTYPES
-from ptxgen.models.registers import WGMMA_OVERHEAD_REGISTERS, accumulator_registers
+from ptxgen.models.registers import WGMMA_OVERHEAD_REGISTERS
 
 if TYPE_CHECKING:
-    from ptxgen.configs.gemm import Gemm
+    from ptxgen.configs.gemm_shape import Gemm
 
-Check = Callable[["Gemm"], Iterator[Violation]]
-
-INPUTS = ("bf16", "f16")
-OUTPUTS = ("same", "bf16", "f16", "f32")
-CLUSTERS = ((1, 1), (2, 1), (1, 2))
-CONSUMERS = (1, 2, 3)
-ATOM_ROWS = 8  # of a swizzle atom: boxes of shared loads must not cut one
-
-
-# ---------------------------------------------------------------------------- single fields
-
-
-def _type(name: str, legal: tuple[str, ...]) -> Check:
-    def check(g: Gemm) -> Iterator[Violation]:
-        value = getattr(g.problem, name)
-        if value not in legal:
-            known = "" if value in DTYPES else " (unknown type)"
-            yield Violation(
-                field=name, got=f"{value}{known}", rule=f"must be one of {', '.join(legal)}",
-                why="this kernel multiplies 16-bit floats with f32 accumulation",
-            )  # fmt: skip
-
-    return check
-
-
-def _extent(index: int, low: int, high: int, step: int, why: str) -> Check:
-    name = ("tile_m", "tile_n", "tile_k")[index]
-
-    def check(g: Gemm) -> Iterator[Violation]:
-        value = g.config.tile[index]
-        if value % step or not low <= value <= high:
-            yield Violation(
-                field=name, got=str(value), rule=f"must be {low}..{high} in steps of {step}",
-                why=why, fix=f"use {name}={_nearest(value, low, high, step)}",
-            )  # fmt: skip
-
-    return check
-
-
-def _nearest(value: int, low: int, high: int, step: int) -> int:
-    """The next legal value upwards, or the largest one."""
-    return min(max(-(-value // step) * step, low), high)
-
-
-def _cluster(g: Gemm) -> Iterator[Violation]:
-    if g.config.cluster not in CLUSTERS:
-        yield Violation(
-            field="cluster", got=spell(g.config.cluster), rule="must be 1x1, 2x1 or 1x2",
-            why="the two CTAs of a cluster share the loads of one operand",
-            fix="use cluster=2x1, cluster=1x2 or cluster=1x1",
-        )  # fmt: skip
-
-
-def _consumers(g: Gemm) -> Iterator[Violation]:
-    if g.config.consumers and g.config.consumers not in CONSUMERS:
-        yield Violation(
-            field="consumers", got=str(g.config.consumers), rule="must be 1, 2 or 3",
-            why="with the producer, three make 512 threads of 128 registers; a fourth would leave "
-            "no room for accumulators",
-            fix=f"use consumers={_nearest(g.config.consumers, 1, 3, 1)}, or 0 to derive it",
-        )  # fmt: skip
-
-
-def _wait_depth(g: Gemm) -> Iterator[Violation]:
-    if g.config.wait_depth not in (0, 1):
-        yield Violation(
-            field="wait_depth", got=str(g.config.wait_depth), rule="must be 0 or 1",
-            why="wgmma groups on the same accumulators finish in order, so a third has nothing to "
-            "overlap with",
-            fix="use wait_depth=1",
-        )  # fmt: skip
-
-
-def _stages(g: Gemm) -> Iterator[Violation]:
-    if g.config.stages != "max" and g.config.stages < 1:
-        yield Violation(
-            field="stages", got=str(g.config.stages), rule="must be at least 1, or max",
-            why="TMA needs a stage to fill", fix="use stages=max",
-        )  # fmt: skip
+ATOM_ROWS = 8  # of a K-major swizzle atom: boxes of shared loads must not cut one
+ROW_ELEMENTS = 16  # the narrowest MN-major row that has a swizzle: 32 bytes of a 16-bit type
+STORE_ROW_BYTES = 16  # the least inner extent of a TMA box
 
 
 # ---------------------------------------------------------------------------- tile, roles, cluster
@@ -114,25 +40,110 @@ def _share_of_rows(g: Gemm) -> Iterator[Violation]:
 
 
 def _a_box(g: Gemm) -> Iterator[Violation]:
-    rows = g.a_box[0]
+    rows = max(g.a.box)
     if rows > arch.TENSOR_MAP_BOX_MAX:  # cluster 1x2 halves it, and tile_m ends at 384
         yield Violation(
             field="tile_m", got=str(g.tile_m),
             rule=f"needs a TMA box of {rows} rows, the limit is {arch.TENSOR_MAP_BOX_MAX}",
-            why="one box carries all the rows of A that this CTA loads",
+            why="one K-major box carries all the rows that this CTA loads",
             fix=f"use tile_m<={arch.TENSOR_MAP_BOX_MAX}, or cluster=1x2",
         )  # fmt: skip
 
 
 def _b_share(g: Gemm) -> Iterator[Violation]:
-    step = ATOM_ROWS * g.cluster_m
+    step = _share_step(g)
     if g.tile_n % step:
+        others = ", or cluster=1x2" if g.cluster_m > 1 and g.tile_n % (step // 2) == 0 else ""
+        what = "8-row atoms" if g.b.major == "k" else "rows of at least 32 bytes"
         yield Violation(
             field="tile_n", got=str(g.tile_n),
-            rule=f"must be a multiple of {step} in cluster {spell(g.config.cluster)}",
-            why=f"each of {g.cluster_m} CTAs loads an equal share of B in whole 8-row atoms",
-            fix=f"use tile_n={_nearest(g.tile_n, step, 256, step)}, or cluster=1x2",
+            rule=f"must be a multiple of {step} in cluster {spell(g.config.cluster)} with "
+            f"{g.b.arg}_major={g.b.major}",
+            why=f"each of {g.cluster_m} CTAs loads an equal share of the columns in whole {what}",
+            fix=f"use tile_n={nearest(g.tile_n, step, 256, step)}{others}",
         )  # fmt: skip
+
+
+def _share_step(g: Gemm) -> int:
+    """Columns that can only be loaded together."""
+    return g.cluster_m * (ATOM_ROWS if g.b.major == "k" else ROW_ELEMENTS)
+
+
+def _column_step(g: Gemm) -> int:
+    """A step of tile_n that keeps every rule on columns: all are powers of two, so the largest."""
+    unit = 1 if g.swapped else STORE_ROW_BYTES // g.problem.output.bytes
+    integers = 1 if g.problem.a.legal_n(40) else 16
+    return max(_share_step(g), g.split_k * max(ATOM_ROWS, unit), integers)
+
+
+# ---------------------------------------------------------------------------- split K, swapped
+
+
+def _split_cluster(g: Gemm) -> Iterator[Violation]:
+    if g.split_k > 1 and g.config.cluster != (1, 1):
+        yield Violation(
+            field="split_k", got=str(g.split_k),
+            rule=f"must be 1 with cluster={spell(g.config.cluster)}",
+            why="the CTAs of a cluster share either loads or K", fix="use split_k=1 or cluster=1x1",
+        )  # fmt: skip
+
+
+def _split_rows(g: Gemm) -> Iterator[Violation]:
+    if g.split_k > 1 and g.rows != 64:
+        cures = [f"consumers={n}" for n in CONSUMERS if g.tile_m == 64 * n] + ["split_k=1"]
+        yield Violation(
+            field="split_k", got=str(g.split_k),
+            rule=f"must be 1 with {g.rows} rows a consumer, or have 64 of them",
+            why="a CTA adds up one contiguous share of the accumulators, which are some columns of "
+            "64 rows",
+            fix=f"use {' or '.join(cures)}",
+        )  # fmt: skip
+
+
+def _split_columns(g: Gemm) -> Iterator[Violation]:
+    step = ATOM_ROWS * g.split_k
+    if g.split_k > 1 and g.tile_n % step:
+        yield Violation(
+            field="tile_n", got=str(g.tile_n),
+            rule=f"must be a multiple of {step} with split_k={g.split_k}",
+            why=f"each of {g.split_k} CTAs adds up and stores an equal part in whole 8 columns",
+            fix=f"use tile_n={nearest(g.tile_n, step, 256, step)}, or split_k=1",
+        )  # fmt: skip
+
+
+def _split_sums(g: Gemm) -> Iterator[Violation]:
+    if g.split_k > 1 and g.accumulator_bits != 32:
+        yield Violation(
+            field="split_k", got=str(g.split_k),
+            rule=f"must be 1 with acc_dtype={g.problem.accumulator}",
+            why="partial sums are added up in 32 bits: packed f16 pairs would round once more",
+            fix="use split_k=1, or acc_dtype=f32",
+        )  # fmt: skip
+
+
+def _swapped_store(g: Gemm) -> Iterator[Violation]:
+    if g.swapped and g.problem.output.bytes == 1:
+        yield Violation(
+            field="swap_ab", got="1", rule=f"must be 0 for {g.problem.output.name} D",
+            why="stmatrix transposes 16-bit elements; 8-bit ones would be stored byte by byte",
+            fix="use swap_ab=0, or out_dtype=f16",
+        )  # fmt: skip
+
+
+def _store_row(g: Gemm) -> Iterator[Violation]:
+    size = g.problem.output.bytes
+    if not g.swapped and g.store_unit * size < STORE_ROW_BYTES:
+        step = STORE_ROW_BYTES // size * g.split_k
+        yield Violation(
+            field="tile_n", got=str(g.tile_n),
+            rule=f"must be a multiple of {step} for {g.problem.output.name} D",
+            why=f"a TMA store row of {g.store_unit} columns has {g.store_unit * size} B, "
+            f"the least is {STORE_ROW_BYTES} B",
+            fix=f"use tile_n={nearest(g.tile_n, step, 256, step)}",
+        )  # fmt: skip
+
+
+# ---------------------------------------------------------------------------- registers
 
 
 def _accumulators(g: Gemm) -> Iterator[Violation]:
@@ -153,7 +164,7 @@ def _one_wgmma(g: Gemm) -> Iterator[Violation]:
 
 
 def _wgmma_registers(g: Gemm) -> int:
-    return accumulator_registers(64, g.tile_n) + WGMMA_OVERHEAD_REGISTERS
+    return g.block_accumulators + WGMMA_OVERHEAD_REGISTERS
 
 
 def _fewer_accumulators(g: Gemm) -> str:
@@ -176,9 +187,10 @@ def _fewer_accumulators(g: Gemm) -> str:
 def _store_n(g: Gemm) -> Iterator[Violation]:
     legal = g.legal_store_n()
     if g.config.store_n and g.config.store_n not in legal:
+        each = f"tile_n={g.tile_n}" + (f" / split_k={g.split_k}" if g.split_k > 1 else "")
         yield Violation(
             field="store_n", got=str(g.config.store_n),
-            rule=f"must divide tile_n={g.tile_n} into whole store boxes of {g.store_box_n} columns",
+            rule=f"must divide {each} into whole units of {g.store_unit} columns",
             why="a slab is stored by whole TMA boxes, and a tile by whole slabs",
             fix=f"use one of {_listed('store_n', legal)}, or 0 to derive it",
         )  # fmt: skip
@@ -240,7 +252,7 @@ def _smaller(g: Gemm, stages: int) -> str:
 
 def _narrower(g: Gemm) -> range:
     """Every legal tile_n below this one, widest first."""
-    step = ATOM_ROWS * g.cluster_m
+    step = _column_step(g)
     return range((g.tile_n - 1) // step * step, 0, -step)
 
 
@@ -253,48 +265,61 @@ def _with(g: Gemm, **fields: object) -> Gemm:
     return replace(g, config=replace(g.config, **fields))  # type: ignore[arg-type]
 
 
+# What decides which widths a tile may have.
+WIDTH = (
+    "out_dtype", "majors", "tile_n", "tile_k", "cluster", "split_k", "swap_ab", "share of rows",
+)  # fmt: skip
+
 RULES: tuple[Rule[Gemm], ...] = (
-    Rule(name="dtype", text="A and B are bf16 or f16", check=_type("dtype", INPUTS)),
-    Rule(name="out_dtype", text="D is bf16, f16 or f32", check=_type("out_dtype", OUTPUTS)),
-    Rule(
-        name="tile_m", text="tile M is 64..384 in steps of 64",
-        check=_extent(0, 64, 384, 64, "a wgmma computes 64 rows"),
-    ),
-    Rule(
-        name="tile_n", text="tile N is 8..256 in steps of 8",
-        check=_extent(1, 8, 256, 8, "wgmma N is 8..256 in steps of 8"),
-    ),
-    Rule(
-        name="tile_k", text="tile K is 64..256 in steps of 64",
-        check=_extent(2, 64, 256, 64, "a stage holds whole 128-byte swizzle rows of 64 elements"),
-    ),
-    Rule(name="cluster", text="clusters are 1x1, 2x1 or 1x2", check=_cluster),
-    Rule(name="consumers", text="1 to 3 consumer warpgroups", check=_consumers),
-    Rule(name="wait_depth", text="0 or 1 wgmma groups in flight", check=_wait_depth),
-    Rule(name="stages", text="at least one stage", check=_stages),
+    *TYPE_RULES,
+    *FIELD_RULES,
     Rule(
         name="share of rows", text="consumers share tile M in multiples of 64",
         check=_share_of_rows, needs=("tile_m", "consumers"),
     ),
     Rule(
         name="box of A", text="a TMA box has at most 256 rows",
-        check=_a_box, needs=("dtype", "tile_m", "cluster"),
+        check=_a_box, needs=("majors", "tile_m", "tile_k", "cluster", "swap_ab"),
     ),
     Rule(
-        name="share of B", text="CTAs that share B load whole swizzle atoms",
-        check=_b_share, needs=("tile_n", "cluster"),
+        name="share of B", text="CTAs that share columns load whole swizzle atoms",
+        check=_b_share, needs=("majors", "tile_n", "cluster", "swap_ab"),
+    ),
+    Rule(
+        name="split and cluster", text="a cluster shares loads or K",
+        check=_split_cluster, needs=("cluster", "split_k"),
+    ),
+    Rule(
+        name="split sums", text="K is split with 32-bit sums",
+        check=_split_sums, needs=("acc_dtype", "split_k"),
+    ),
+    Rule(
+        name="split rows", text="K is split with 64 rows a consumer",
+        check=_split_rows, needs=("split_k", "share of rows"),
+    ),
+    Rule(
+        name="split columns", text="CTAs that split K store equal parts in whole 8 columns",
+        check=_split_columns, needs=("split_k", "tile_n"),
+    ),
+    Rule(
+        name="swapped store", text="swapped tiles store 16- or 32-bit elements",
+        check=_swapped_store, needs=("out_dtype", "swap_ab"),
+    ),
+    Rule(
+        name="store row", text="a row of a store box has at least 16 bytes",
+        check=_store_row, needs=("out_dtype", "swap_ab", "split columns"),
     ),
     Rule(
         name="accumulators", text="accumulators fit in a consumer's registers",
-        check=_accumulators, needs=("tile_n", "cluster", "share of rows"),
+        check=_accumulators, needs=WIDTH,
     ),
     Rule(
         name="one wgmma", text="the accumulators of one wgmma fit in the registers at entry",
-        check=_one_wgmma, needs=("tile_n", "cluster", "share of rows"),
+        check=_one_wgmma, needs=WIDTH,
     ),
     Rule(
         name="store_n", text="slabs of D are whole store boxes",
-        check=_store_n, needs=("dtype", "out_dtype", "tile_n"),
+        check=_store_n, needs=("store row", "swapped store"),
     ),
     Rule(
         name="store_slabs", text="the slab ring divides the slabs of a tile",
@@ -302,10 +327,10 @@ RULES: tuple[Rule[Gemm], ...] = (
     ),
     Rule(
         name="ring", text="the ring is deeper than the wait depth",
-        check=_ring, needs=("store_slabs", "tile_k", "wait_depth", "stages"),
+        check=_ring, needs=("store_slabs", "box of A", "share of B", "wait_depth", "stages"),
     ),
     Rule(
         name="shared memory", text="everything fits in 227 KB",
-        check=_smem, needs=("store_slabs", "tile_k", "cluster", "wait_depth", "stages"),
+        check=_smem, needs=("store_slabs", "box of A", "share of B", "wait_depth", "stages"),
     ),
 )  # fmt: skip

@@ -2,45 +2,83 @@
 
 from __future__ import annotations
 
-from ptxgen.configs.gemm import SWIZZLE, WGMMA_M, Gemm
+from dataclasses import replace
+
+from ptxgen.configs.gemm_shape import Gemm, Operand
 from ptxgen.isa.arch import WARPGROUP_THREADS
 from ptxgen.kernels.base import BarrierRow, KernelSource, Role
 from ptxgen.kernels.gemm_expect import expectation
-from ptxgen.kernels.gemm_numbers import PTX_VERSION, entry, numbers
+from ptxgen.kernels.gemm_numbers import numbers
 from ptxgen.kernels.gemm_plan import planner
 from ptxgen.models.stage_time import StageTime, stage_time
 from ptxgen.spec import Dim3, KernelSpec, ScalarParam, TensorMapParam
 from ptxgen.templating.render import render_own
 
 TEMPLATE = "kernels/gemm.ptx.j2"
-SCALARS = ("m_tiles", "n_tiles", "k_tiles", "raster_group")
+# The least that has what a kernel needs, so that old drivers take it too: wgmma, TMA and
+# setmaxnreg; s8 beside u8.
+PTX_VERSION, PTX_VERSION_MIXED_INT8 = (8, 0), (8, 4)
+
+
+def entry(g: Gemm) -> str:
+    """The entry's name: what a profiler shows. Fields that most kernels share are left out."""
+    p = g.problem
+    orders = {("k", "k"): "", ("k", "mn"): "bt", ("mn", "k"): "at", ("mn", "mn"): "at_bt"}
+    parts = [
+        "gemm",
+        p.a.name,
+        p.b.name if p.b is not p.a else "",
+        p.output.name,
+        f"acc_{p.accumulator}" if p.accumulator != p.a.accumulators[0] else "",
+        orders[p.a_major, p.b_major],
+        "batched" if p.batched else "",
+        f"{g.tile_m}x{g.tile_n}x{g.tile_k}",
+        f"{g.stages}s",
+        f"{g.cluster_m}x{g.cluster_n}",
+        f"splitk{g.split_k}" if g.split_k > 1 else "",
+        "swap" if g.swapped else "",
+    ]
+    return "_".join(filter(None, parts))
 
 
 def spec(g: Gemm) -> KernelSpec:
     """What the PTX of this member fixes."""
 
-    def load(name: str, arg: str, box: tuple[int, int]) -> TensorMapParam:
+    def load(name: str, operand: Operand) -> TensorMapParam:
         return TensorMapParam(
-            name=name, arg=arg, dtype=g.problem.input.name, axes=(0, 1), box=box,
-            swizzle=SWIZZLE.span,
+            name=name, arg=operand.arg, dtype=operand.storage.name,
+            axes=(0, 1) if operand.major == "k" else (1, 0), box=operand.box,
+            swizzle=operand.swizzle.span,
         )  # fmt: skip
 
+    store = TensorMapParam(
+        name="tmap_d", arg="d", dtype=g.problem.output.name, axes=(0, 1), box=g.store_box,
+        swizzle=g.store_swizzle.span, use="store",
+    )  # fmt: skip
+    maps = (load("tmap_a", g.a), load("tmap_b", g.b), store)
+    mixed_int8 = g.problem.accumulator == "s32" and g.problem.a is not g.problem.b
     return KernelSpec(
         entry=entry(g),
-        ptx_version=PTX_VERSION,
+        ptx_version=PTX_VERSION_MIXED_INT8 if mixed_int8 else PTX_VERSION,
         params=(
-            load("tmap_a", "a", g.a_box),
-            load("tmap_b", "b", g.b_box),
-            TensorMapParam(
-                name="tmap_d", arg="d", dtype=g.problem.output.name, axes=(0, 1),
-                box=(WGMMA_M, g.store_box_n), swizzle=g.store_swizzle.span, use="store",
-            ),
-            *(ScalarParam(name=name, ptx_type="u32") for name in SCALARS),
+            *(_with_batch(param) if g.problem.batched else param for param in maps),
+            *(ScalarParam(name=name, ptx_type="u32") for name in _scalars(g)),
         ),
         block=Dim3(g.threads),
         cluster=Dim3(g.cluster_size),
         smem_bytes=g.smem.total,
-    )  # fmt: skip
+    )
+
+
+def _with_batch(param: TensorMapParam) -> TensorMapParam:
+    """The same map with a batch axis in front, one matrix a box."""
+    return replace(param, axes=(0, *(axis + 1 for axis in param.axes)), box=(1, *param.box))
+
+
+def _scalars(g: Gemm) -> tuple[str, ...]:
+    batches = ("batches",) if g.problem.batched else ()
+    share = ("k_tiles_per_cta",) if g.split_k > 1 else ()
+    return ("m_tiles", "n_tiles", *batches, "k_tiles", *share, "raster_group")
 
 
 def build(g: Gemm) -> KernelSource:
@@ -52,7 +90,7 @@ def build(g: Gemm) -> KernelSource:
         problem=g.problem,
         config=g.config,
         resolved=g.resolved(),
-        rendered=render_own(TEMPLATE, numbers(g)),
+        rendered=render_own(TEMPLATE, numbers(g, kernel_spec)),
         spec=kernel_spec,
         plan=planner(g, kernel_spec),
         expectation=expectation(g, kernel_spec.entry),
@@ -72,7 +110,7 @@ def _stage(g: Gemm) -> StageTime:
         tile_k=g.tile_k,
         cluster_m=g.cluster_m,
         cluster_n=g.cluster_n,
-        dtype=g.problem.input.name,
+        dtype=g.problem.a.storage,
     )
 
 
@@ -90,7 +128,11 @@ def _roles(g: Gemm) -> tuple[Role, ...]:
 
 
 def _barriers(g: Gemm) -> tuple[BarrierRow, ...]:
-    everywhere = " of every CTA of the cluster" if g.cluster_size > 1 else ""
+    receivers = " of every CTA that receives its loads" if g.destinations > 1 else ""
+    split = (
+        ("shown", "consumers, before they add up"),
+        ("seen", "consumers, before they show the next partials"),
+    )
     return (
         BarrierRow(
             name="full", count=g.stages, arrivals=g.barriers.full_arrivals,
@@ -99,8 +141,15 @@ def _barriers(g: Gemm) -> tuple[BarrierRow, ...]:
         ),
         BarrierRow(
             name="empty", count=g.stages, arrivals=g.barriers.empty_arrivals,
-            arrivers=f"one thread a consumer{everywhere}", tx_bytes=0,
+            arrivers=f"one thread a consumer{receivers}", tx_bytes=0,
             waiters="producer lane",
+        ),
+        *(
+            BarrierRow(
+                name=name, count=1, arrivals=g.split_k * g.consumers,
+                arrivers="one thread a consumer of every CTA", tx_bytes=0, waiters=waiters,
+            )
+            for name, waiters in (split if g.split_k > 1 else ())
         ),
         BarrierRow(
             name="bar 1+c", count=g.consumers, arrivals=WARPGROUP_THREADS,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ptxgen.configs.gemm import WGMMA_M, Gemm
+from ptxgen.configs.gemm_shape import Gemm
+from ptxgen.isa.wgmma import sass_opcode
+from ptxgen.kernels.gemm_store import Store, store
 from ptxgen.toolchain.verify import (
     ALWAYS_WGMMA,
     BARRIER_BEFORE_TMA_STORE,
@@ -34,16 +36,16 @@ _ORDER: tuple[Promise, ...] = (
 
 
 def _math(g: Gemm) -> tuple[Promise, ...]:
-    kind = {"bf16": ".BF16", "f16": ""}[g.problem.input.name]
-    hgmma = f"HGMMA.64x{g.tile_n}x16.F32{kind}"
+    a, b = g.a.math, g.b.math
     per_stage = g.wgmma_per_stage
     return (
         Count(
-            pattern=hgmma, where="mma_loop", multiple_of=per_stage, at_least=per_stage,
+            pattern=sass_opcode(a.name, b.name, g.problem.accumulator, g.tile_n),
+            where="mma_loop", multiple_of=per_stage, at_least=per_stage,
             why="one pass of the main loop multiplies one stage (ptxas may unroll it)",
         ),
-        Count(pattern="HGMMA", where="mma_loop", multiple_of=per_stage, why="no other wgmma shape"),
-        GroupSize(pattern="HGMMA", size=per_stage),
+        Count(pattern=a.sass, where="mma_loop", multiple_of=per_stage, why="no other wgmma shape"),
+        GroupSize(pattern=a.sass, size=per_stage),
         Count(
             pattern="WARPGROUP.DEPBAR", where="mma_loop", at_least=1,
             why="wait_group bounds the wgmmas in flight",
@@ -60,48 +62,53 @@ def _math(g: Gemm) -> tuple[Promise, ...]:
 
 
 def _copies(g: Gemm) -> tuple[Promise, ...]:
-    boxes = g.k_boxes
-    multicast = boxes if g.cluster_size > 1 else 0
-    stores = g.slabs_per_tile * (g.store_n // g.store_box_n)
+    rank = "3D" if g.problem.batched else "2D"
+    loads = g.a.boxes + g.b.boxes
+    multicast = sum(operand.boxes for operand in (g.a, g.b) if operand.sharers > 1)
     return (
         Count(
-            pattern="UTMALDG.2D", multiple_of=2 * boxes, at_least=2 * boxes,
-            why="A and B come by TMA, one box a swizzle row of K",
+            pattern=f"UTMALDG.{rank}", multiple_of=loads, at_least=loads,
+            why="A and B come by TMA, one box a swizzle row",
         ),
         Count(
-            pattern="UTMALDG.2D.MULTICAST", multiple_of=max(multicast, 1), at_least=multicast,
+            pattern=f"UTMALDG.{rank}.MULTICAST", multiple_of=max(multicast, 1), at_least=multicast,
             at_most=None if multicast else 0, why="what the cluster shares is multicast",
         ),
-        Count(pattern="UTMASTG.2D", exactly=stores, why="D leaves by TMA, one box a store"),
+        Count(
+            pattern=f"UTMASTG.{rank}", exactly=g.slabs_per_tile * g.boxes_per_slab,
+            why="D leaves by TMA, one box a store",
+        ),
         Count(
             pattern="UTMACMDFLUSH", exactly=g.slabs_per_tile, why="one bulk group a slab of D"
         ),
-        *_slab_writes(g),
+        *_slab_writes(g, store(g)),
     )  # fmt: skip
 
 
-def _slab_writes(g: Gemm) -> tuple[Promise, ...]:
+def _slab_writes(g: Gemm, out: Store) -> tuple[Promise, ...]:
     """How D gets from registers to shared memory."""
-    blocks = g.rows // WGMMA_M
-    if g.problem.output.bytes == 4:
-        return (
-            Count(
-                pattern="STS.64", exactly=blocks * g.tile_n // 4,
-                why="f32 pairs, two rows a pair of columns",
-            ),
-        )  # fmt: skip
-    wide = 8 if g.store_box_n == 8 else 16
-    return (
-        Count(
-            pattern="STSM", exactly=blocks * g.tile_n // wide,
-            why=f"one stmatrix stores {wide} columns of 16 rows a warp",
+    pieces = sum(len(slab.pieces) for slab in out.slabs)
+    matrices = Count(
+        pattern="STSM", exactly=pieces, why="one stmatrix stores the 8x8 matrices of a piece"
+    )
+    rounded = Count(pattern="F2FP", at_least=g.blocks * g.out_n // 4, why="pairs are rounded once")
+    partials = g.accumulators if g.split_k > 1 else 0
+    return {
+        "matrix": (matrices, rounded),
+        "packed": (matrices,),
+        "pair32": (Count(pattern="STS.64", exactly=2 * pieces, why="pairs of rows g and g + 8"),),
+        "pair8": (
+            Count(pattern="STS.U16", exactly=2 * pieces, why="fp8 pairs of rows g and g + 8"),
         ),
-        Count(pattern="F2FP", at_least=blocks * g.tile_n // 4, why="pairs are rounded once"),
-    )  # fmt: skip
+        "single32": (
+            Count(pattern="STS", exactly=4 * pieces + partials, why="transposed one by one"),
+        ),
+    }[out.kind]
 
 
 def _roles(g: Gemm) -> tuple[Promise, ...]:
     producer, consumer = g.registers.roles
+    barriers = 2 * g.stages + (2 if g.split_k > 1 else 0)
     return (
         Setmaxnreg(dec=(producer.registers,), inc=(consumer.registers,)),
         Resource(
@@ -109,7 +116,6 @@ def _roles(g: Gemm) -> tuple[Promise, ...]:
             why="the pool that setmaxnreg shares out is entry registers x threads",
         ),
         Count(pattern="ELECT", at_least=2, why="one lane initialises barriers, one issues TMA"),
-        Count(
-            pattern="SYNCS.EXCH", exactly=2 * g.stages, why="every mbarrier is initialised once"
-        ),
+        Count(pattern="SYNCS.EXCH", exactly=barriers, why="every mbarrier is initialised once"),
+        Count(pattern="ACQBULK", exactly=1, why="the grid before this one is waited for"),
     )  # fmt: skip

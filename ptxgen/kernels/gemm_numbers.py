@@ -7,19 +7,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ptxgen.configs.gemm import SWIZZLE, WGMMA_M, Gemm
+from ptxgen.configs.gemm_shape import Gemm, Operand
 from ptxgen.isa.arch import WARP_THREADS, WARPGROUP_THREADS
-from ptxgen.layout.smem_desc import k_major
-from ptxgen.models.registers import accumulator_registers
+from ptxgen.isa.wgmma import WGMMA_M
+from ptxgen.kernels.gemm_store import store
+from ptxgen.spec import KernelSpec
 
 WARPGROUP_WARPS = WARPGROUP_THREADS // WARP_THREADS
-PTX_VERSION = (8, 0)  # the least that has wgmma, TMA and setmaxnreg: old drivers take it too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Types:
-    dtype: str
+class Math:
+    """The wgmma: its form, what follows scale-d, and what its accumulators are."""
+
+    a: str  # types of the problem's A, B, sums and D
+    b: str
+    accumulator: str
     out: str
+    register: str  # PTX type of an accumulator register
+    zero: str
+    add: str  # how two of them are added
+    form: str  # m64n256k16.f32.bf16.bf16
+    flags: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +36,6 @@ class Tile:
     m: int
     n: int
     k: int
-    k_boxes: int  # TMA boxes along K of one stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +43,11 @@ class Cluster:
     m: int
     n: int
     size: int
-    mask: int
-    sharing: str
+    square: bool  # CTAs along both axes
+    rank_m: str  # registers with this CTA's rank along each axis
+    rank_n: str
+    destinations: int  # CTAs that receive what one of them loads
+    sharing: tuple[str, ...]  # in words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +56,7 @@ class Roles:
     consumer_warps: str  # "4-11"
     consumers: int  # warpgroups
     rows: int
-    rows_bytes: int  # A bytes of one box that lie before the next consumer's rows
+    rows_bytes: int  # from one consumer's rows of A to the next's in shared memory
     accumulators: int
     block_accumulators: int  # of one wgmma
     wgmma_per_stage: int
@@ -85,21 +96,42 @@ class Barriers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operand:
-    """One of A and B: what a stage holds and which part of it this CTA loads."""
+class LoadBox:
+    """One TMA box of a stage: how far from the first, in elements of the inner axis and bytes."""
 
-    shared: bool  # with the other CTAs of the cluster
-    box_rows: int
+    elements: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """One operand of the tensor core: what a stage holds, and which part of it this CTA loads."""
+
+    name: str  # a: gives rows of the tile; b: gives columns
+    arg: str  # A or B of the problem
+    major: str
+    box: str  # in words: rows x columns
     swizzle: int
-    slice_bytes: int  # of one box, loaded here
-    k_box_bytes: int  # from one box along K to the next
+    rank: int  # axes of the tensor map
+    inner: str  # registers with the coordinates of this CTA's part
+    outer: str
+    shared: bool  # with other CTAs of the cluster
+    lines: str  # "rows" or "columns"
+    part: int  # how many of them this CTA loads
+    part_bytes: int
+    peer: str  # register with this CTA's rank among those that share
+    mask: str  # of those CTAs: a number, or the register that holds it
+    mask_of_rank_0: int
+    mask_step: str  # register with the rank along the other axis
+    mask_bits: int  # by which the mask moves for each of those
     stage_bytes: int
     stage_step: int  # in 16-byte units of a descriptor
+    boxes: tuple[LoadBox, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """One wgmma of a k16 step: where its 64 rows of A lie, and its first accumulator."""
+    """One wgmma of a K step: where its 64 rows of A lie, and its first accumulator."""
 
     a: int
     acc: int
@@ -107,7 +139,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One k16 step: where B lies, and whether the accumulators are added to."""
+    """One K step: where B lies, and whether the accumulators are added to."""
 
     b: int
     scale_d: str
@@ -115,68 +147,167 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Descriptors:
+class Descriptor:
+    """The bits of a descriptor that are the same for every stage."""
+
     low: int
     high: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Descriptors:
+    a: Descriptor
+    b: Descriptor
     steps: tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
-    """Registers that go to shared memory together: x ^ `xor` + `offset` is their address."""
+class Split:
+    """How the CTAs of a cluster share K, and which accumulators each of them adds up."""
 
-    acc: int
-    registers: int  # 32-bit registers of packed pairs; 4 or 2
-    xor: int
-    offset: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreBox:
-    column: int
-    offset: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slab:
-    row: int
-    column: int
-    pieces: tuple[Piece, ...]
-    boxes: tuple[StoreBox, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Store:
-    type: str
-    bytes: int  # of an element of D
-    n: int
-    box_n: int
-    box_row_bytes: int
-    swizzle: int
-    row_shift: int
-    chunk_mask: int
-    slots: int
+    parts: int
+    arrivals: int  # at `shown` and `seen`
+    columns: int  # that one CTA adds up and stores
+    accumulators: int  # those, a thread
+    share_bytes: int  # from one CTA's share to the next's in the partials
     consumer_bytes: int
-    slabs: tuple[Slab, ...]
+    partials: int  # offsets in shared memory
+    shown: int
+    seen: int
 
 
-def _operand(rows: int, box_rows: int, bytes_: int, k_boxes: int) -> Operand:
-    return Operand(
-        shared=box_rows < rows,
-        box_rows=box_rows,
-        swizzle=SWIZZLE.span,
-        slice_bytes=box_rows * SWIZZLE.span,
-        k_box_bytes=bytes_ // k_boxes,
-        stage_bytes=bytes_,
-        stage_step=bytes_ // 16,
+def numbers(g: Gemm, spec: KernelSpec) -> dict[str, object]:
+    """Everything that the template takes, by the names it uses."""
+    return {
+        "entry": spec.entry,
+        "ptx_version": "{}.{}".format(*spec.ptx_version),
+        "math": _math(g),
+        "tile": Tile(m=g.tile_m, n=g.tile_n, k=g.tile_k),
+        "ring": g.ring,
+        "cluster": _cluster(g),
+        "threads": g.threads,
+        "role": _roles(g),
+        "registers": Registers(
+            entry=g.registers.entry,
+            producer=g.registers.roles[0].registers,
+            consumer=g.registers.roles[1].registers,
+        ),
+        "smem": _smem(g),
+        "barrier": Barriers(
+            full_arrivals=g.barriers.full_arrivals,
+            empty_arrivals=g.barriers.empty_arrivals,
+            empty_arrivers="one thread a consumer"
+            + (" of every CTA" if g.destinations > 1 else ""),
+            tx_bytes=g.barriers.tx_bytes,
+        ),
+        "a": _load(g, "a", g.a),
+        "b": _load(g, "b", g.b),
+        "desc": _descriptors(g),
+        "store": store(g),
+        "split": _split(g),
+        "batched": bool(g.problem.batched),
+        "swapped": g.swapped,
+    }
+
+
+def _math(g: Gemm) -> Math:
+    p = g.problem
+    a, b = g.a.math, g.b.math
+    scales = ", 1, 1" if a.scales else ""
+    transposes = f", {int(g.a.major == 'mn')}, {int(g.b.major == 'mn')}" if a.transposes else ""
+    f32 = p.accumulator == "f32"
+    return Math(
+        a=p.a.name,
+        b=p.b.name,
+        accumulator=p.accumulator,
+        out=p.output.name,
+        register="f32" if f32 else "b32",
+        zero="0f00000000" if f32 else "0",
+        add="add.f32" if f32 else "add.s32",
+        form=f"m64n{g.tile_n}k{a.k}.{p.accumulator}.{a.name}.{b.name}",
+        flags=scales + transposes,
+    )
+
+
+def _roles(g: Gemm) -> Roles:
+    return Roles(
+        producer_last=WARPGROUP_WARPS - 1,
+        consumer_warps=f"{WARPGROUP_WARPS}-{WARPGROUP_WARPS * (1 + g.consumers) - 1}",
+        consumers=g.consumers,
+        rows=g.rows,
+        rows_bytes=g.a.layout.mn_units(g.rows) * 16,
+        accumulators=g.accumulators,
+        block_accumulators=g.block_accumulators,
+        wgmma_per_stage=g.wgmma_per_stage,
+    )
+
+
+def _cluster(g: Gemm) -> Cluster:
+    sharing = tuple(
+        f"{op.sharers} of them share {lines} of {op.arg.upper()}: each loads {op.part} and "
+        "multicasts them"
+        for lines, op in (("rows", g.a), ("columns", g.b))
+        if op.sharers > 1
+    )
+    if g.split_k > 1:
+        sharing = ("they share the K of a tile and add up through shared memory",)
+    square = g.cluster_m > 1 and g.cluster_n > 1
+    return Cluster(
+        m=g.cluster_m,
+        n=g.cluster_n,
+        size=g.cluster_size,
+        square=square,
+        rank_m="%cta_m" if square else "%cta_rank",
+        rank_n="%cta_n" if square else "%cta_rank",
+        destinations=g.destinations,
+        sharing=sharing,
+    )
+
+
+def _load(g: Gemm, name: str, operand: Operand) -> Load:
+    """Ranks are m + cluster_m * n; A goes to the CTAs of one m, B to those of one n."""
+    cluster, row = _cluster(g), operand.box[1]
+    part_bytes = operand.boxes * operand.layout.box_bytes
+    if operand.major == "k":
+        part_bytes = operand.part * operand.swizzle.row_bytes
+    if name == "a":
+        lines, peer, mask_step, mask_bits = "rows", cluster.rank_n, "%cta_m", 1
+        mask = sum(1 << g.cluster_m * n for n in range(g.cluster_n))
+    else:
+        lines, peer, mask_step, mask_bits = "columns", cluster.rank_m, "%cta_n", g.cluster_m
+        mask = (1 << g.cluster_m) - 1
+    first = f"%{name}_first"
+    inner, outer = ("%k", first) if operand.major == "k" else (first, "%k")
+    return Load(
+        name=name,
+        arg=operand.arg.upper(),
+        major=operand.major.upper(),
+        box=f"{operand.box[0]} x {row}",
+        swizzle=operand.swizzle.span,
+        rank=3 if g.problem.batched else 2,
+        inner=inner,
+        outer=outer + (", %batch" if g.problem.batched else ""),
+        shared=operand.sharers > 1,
+        lines=lines,
+        part=operand.part,
+        part_bytes=part_bytes,
+        peer=peer,
+        mask=f"%{name}_mask" if cluster.square else str(mask),
+        mask_of_rank_0=mask,
+        mask_step=mask_step,
+        mask_bits=mask_bits,
+        stage_bytes=operand.bytes,
+        stage_step=operand.bytes // 16,
+        boxes=tuple(
+            LoadBox(elements=i * row, bytes=i * operand.layout.box_bytes)
+            for i in range(operand.boxes)
+        ),
     )
 
 
 def _descriptors(g: Gemm) -> Descriptors:
-    """Every wgmma of a stage, in issue order: k16 steps outside, 64-row blocks inside."""
-    a = k_major(g.problem.dtype, SWIZZLE, mn=g.tile_m, k=g.tile_k)
-    b = k_major(g.problem.dtype, SWIZZLE, mn=g.tile_n, k=g.tile_k)
-    blocks = range(g.rows // WGMMA_M)
+    """Every wgmma of a stage, in issue order: K steps outside, 64-row blocks inside."""
+    a, b = g.a.layout, g.b.layout
     steps = tuple(
         Step(
             b=b.k_units(step),
@@ -184,58 +315,33 @@ def _descriptors(g: Gemm) -> Descriptors:
             blocks=tuple(
                 Block(
                     a=a.k_units(step) + a.mn_units(WGMMA_M * block),
-                    acc=block * (g.accumulators // len(blocks)),
+                    acc=block * g.block_accumulators,
                 )
-                for block in blocks
+                for block in range(g.blocks)
             ),
         )
         for step in range(a.k_steps)
     )
-    if a.template_bits != b.template_bits:
-        raise AssertionError("A and B share the constant half of their descriptors")
-    return Descriptors(low=a.template_bits & 0xFFFFFFFF, high=a.template_bits >> 32, steps=steps)
+    return Descriptors(a=_constant(a.template_bits), b=_constant(b.template_bits), steps=steps)
 
 
-def _slabs(g: Gemm) -> tuple[Slab, ...]:
-    """The slabs of one consumer's tile in the order in which they are written and stored."""
-    element = g.problem.output.bytes
-    box_bytes = WGMMA_M * g.store_box_n * element
-    wide = 8 if g.store_box_n == 8 or element == 4 else 16  # columns of one piece
-    slabs: list[Slab] = []
-    for block in range(g.rows // WGMMA_M):
-        for first in range(0, g.tile_n, g.store_n):
-            slot = (len(slabs) % g.store_slabs) * g.slab_bytes
-            pieces = tuple(
-                Piece(
-                    acc=block * g.tile_n // 2 + (first + column) // 2,
-                    registers=wide // 4,
-                    xor=column % g.store_box_n * element,
-                    offset=slot + column // g.store_box_n * box_bytes,
-                )
-                for column in range(0, g.store_n, wide)
-            )
-            boxes = tuple(
-                StoreBox(column=first + box * g.store_box_n, offset=slot + box * box_bytes)
-                for box in range(g.store_n // g.store_box_n)
-            )
-            slabs.append(Slab(row=block * WGMMA_M, column=first, pieces=pieces, boxes=boxes))
-    return tuple(slabs)
+def _constant(bits: int) -> Descriptor:
+    return Descriptor(low=bits & 0xFFFFFFFF, high=bits >> 32)
 
 
-def _store(g: Gemm) -> Store:
-    swizzle = g.store_swizzle
-    return Store(
-        type=g.problem.output.name,
-        bytes=g.problem.output.bytes,
-        n=g.store_n,
-        box_n=g.store_box_n,
-        box_row_bytes=g.store_box_n * g.problem.output.bytes,
-        swizzle=swizzle.span,
-        row_shift=swizzle.row_shift,
-        chunk_mask=swizzle.chunk_mask,
-        slots=g.store_slabs,
-        consumer_bytes=g.store_slabs * g.slab_bytes,
-        slabs=_slabs(g),
+def _split(g: Gemm) -> Split:
+    share = g.accumulators // g.split_k
+    at = g.smem.offset if g.split_k > 1 else lambda name: 0
+    return Split(
+        parts=g.split_k,
+        arrivals=g.split_k * g.consumers,
+        columns=g.out_n,
+        accumulators=share,
+        share_bytes=share * 4 * WARPGROUP_THREADS,
+        consumer_bytes=g.partial_bytes,
+        partials=at("partials"),
+        shown=at("shown"),
+        seen=at("seen"),
     )
 
 
@@ -257,65 +363,3 @@ def _smem(g: Gemm) -> Smem:
             for r in plan
         ),
     )
-
-
-def _cluster(g: Gemm) -> Cluster:
-    operand, rows = ("B", g.tile_n) if g.cluster_m > 1 else ("A", g.tile_m)
-    return Cluster(
-        m=g.cluster_m,
-        n=g.cluster_n,
-        size=g.cluster_size,
-        mask=2**g.cluster_size - 1,
-        sharing=""
-        if g.cluster_size == 1
-        else f": each loads {rows // g.cluster_size} rows of {operand} and multicasts them to all",
-    )
-
-
-def entry(g: Gemm) -> str:
-    """The entry's name: what a profiler shows."""
-    return (
-        f"gemm_{g.problem.input.name}_{g.problem.output.name}_{g.tile_m}x{g.tile_n}x{g.tile_k}"
-        f"_{g.stages}s_{g.cluster_m}x{g.cluster_n}"
-    )
-
-
-def numbers(g: Gemm) -> dict[str, object]:
-    """Everything that the template takes, by the names it uses."""
-    k_boxes = g.k_boxes
-    return {
-        "entry": entry(g),
-        "ptx_version": "{}.{}".format(*PTX_VERSION),
-        "problem": Types(dtype=g.problem.input.name, out=g.problem.output.name),
-        "tile": Tile(m=g.tile_m, n=g.tile_n, k=g.tile_k, k_boxes=k_boxes),
-        "ring": g.ring,
-        "cluster": _cluster(g),
-        "threads": g.threads,
-        "role": Roles(
-            producer_last=WARPGROUP_WARPS - 1,
-            consumer_warps=f"{WARPGROUP_WARPS}-{WARPGROUP_WARPS * (1 + g.consumers) - 1}",
-            consumers=g.consumers,
-            rows=g.rows,
-            rows_bytes=g.rows * SWIZZLE.span,
-            accumulators=g.accumulators,
-            block_accumulators=accumulator_registers(WGMMA_M, g.tile_n),
-            wgmma_per_stage=g.wgmma_per_stage,
-        ),
-        "registers": Registers(
-            entry=g.registers.entry,
-            producer=g.registers.roles[0].registers,
-            consumer=g.registers.roles[1].registers,
-        ),
-        "smem": _smem(g),
-        "barrier": Barriers(
-            full_arrivals=g.barriers.full_arrivals,
-            empty_arrivals=g.barriers.empty_arrivals,
-            empty_arrivers="one thread a consumer"
-            + (" of every CTA" if g.cluster_size > 1 else ""),
-            tx_bytes=g.barriers.tx_bytes,
-        ),
-        "a": _operand(g.tile_m, g.a_box[0], g.a_bytes, k_boxes),
-        "b": _operand(g.tile_n, g.b_box[0], g.b_bytes, k_boxes),
-        "desc": _descriptors(g),
-        "store": _store(g),
-    }

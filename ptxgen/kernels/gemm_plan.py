@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from math import ceil
 
-from ptxgen.configs.gemm import Gemm
+from ptxgen.configs.gemm_shape import Gemm
 from ptxgen.errors import ArgumentError, Violation
 from ptxgen.isa.dtypes import dtype
 from ptxgen.kernels.base import Planner
@@ -18,56 +18,46 @@ from ptxgen.spec import (
     KernelSpec,
     LaunchPlan,
     Scalar,
+    ScalarParam,
     Step,
     TensorMapParam,
 )
 
 AXES = {"a": ("M", "K"), "b": ("N", "K"), "d": ("M", "N")}
+BATCH = "batch"
 COORDINATE_LIMIT = 2**31  # TMA coordinates are s32
 TILE_LIMIT = 2**31  # a u32 tile index plus the number of clusters must not wrap
+
+Axes = Mapping[str, tuple[str, ...]]
 
 
 def planner(g: Gemm, spec: KernelSpec) -> Planner:
     """The plan function of one kernel: pure, and free of everything but numbers."""
+    lead = (BATCH,) if g.problem.batched else ()
+    axes = {name: (*lead, *letters) for name, letters in AXES.items()}
 
     def plan(
         args: Mapping[str, ArrayMeta], scalars: Mapping[str, Scalar], device: DeviceLimits
     ) -> LaunchPlan:
-        """Arguments a [M,K], b [N,K], d [M,N]. Raises ArgumentError with every violation."""
-        broken = tuple(_violations(args, scalars, spec))
+        """Arguments a [M,K], b [N,K], d [M,N]; batched ones have one more axis in front.
+
+        Raises ArgumentError with every violation.
+        """
+        broken = tuple(_violations(args, scalars, spec, axes))
         if broken:
             raise ArgumentError(f"{spec.entry}: arguments cannot be used", broken)
-        (m, k), n = args["a"].shape, args["b"].shape[0]
-        if m == 0 or n == 0:
-            return LaunchPlan(steps=(), notes=(f"D is [{m}, {n}]: empty",))
-        waves = Waves(
-            m_tiles=ceil(m / (g.tile_m * g.cluster_m)),
-            n_tiles=ceil(n / (g.tile_n * g.cluster_n)),
-            cluster_size=g.cluster_size,
-            resident_ctas=device.ctas,
-        )
+        size = {x: n for name in axes for x, n in zip(axes[name], args[name].shape, strict=True)}
+        m, n, batches = size["M"], size["N"], size.get(BATCH, 1)
+        if 0 in (m, n, batches):
+            return LaunchPlan(steps=(), notes=(f"D is {list(args['d'].shape)}: empty",))
+        waves = waves_of(g, m, n, batches, device.ctas)
         if waves.tiles >= TILE_LIMIT:
-            raise ArgumentError(
-                f"{spec.entry}: D is too large",
-                [
-                    Violation(
-                        field="d", got=f"[{m:,}, {n:,}], {waves.tiles:,} cluster tiles",
-                        rule=f"must have fewer than {TILE_LIMIT:,}",
-                        why="the kernel counts tiles in 32 bits",
-                        fix="use a larger tile, or multiply it in parts",
-                    )
-                ],
-            )  # fmt: skip
-        group = waves.raster_group(g.tile_m * g.cluster_m, g.tile_n * g.cluster_n)
+            raise ArgumentError(f"{spec.entry}: D is too large", [_too_large(args["d"], waves)])
         step = Step(
             entry=spec.entry,
             grid=Dim3(waves.grid_ctas),
-            scalars={
-                "m_tiles": waves.m_tiles,
-                "n_tiles": waves.n_tiles,
-                "k_tiles": ceil(k / g.tile_k),
-                "raster_group": group,
-            },
+            scalars=_scalars(g, spec, waves, size["K"]),
+            pdl=True,  # the kernel itself waits for the grid before it
         )
         note = (
             f"{waves.tiles} cluster tiles on {waves.clusters} clusters: {waves.waves} waves, "
@@ -78,45 +68,82 @@ def planner(g: Gemm, spec: KernelSpec) -> Planner:
     return plan
 
 
+def waves_of(g: Gemm, m: int, n: int, batches: int, resident_ctas: int) -> Waves:
+    """The cluster tiles of `batches` products D [m, n]; swapped tiles have their rows along N."""
+    rows, columns = (n, m) if g.swapped else (m, n)
+    return Waves(
+        m_tiles=ceil(rows / (g.tile_m * g.cluster_m)),
+        n_tiles=ceil(columns / (g.tile_n * g.cluster_n)),
+        batches=batches,
+        cluster_size=g.cluster_size,
+        resident_ctas=resident_ctas,
+    )
+
+
+def _scalars(g: Gemm, spec: KernelSpec, waves: Waves, k: int) -> dict[str, Scalar]:
+    """The values of the kernel's scalar parameters."""
+    k_tiles = ceil(k / g.tile_k)
+    values: dict[str, Scalar] = {
+        "m_tiles": waves.m_tiles,
+        "n_tiles": waves.n_tiles,
+        "batches": waves.batches,
+        "k_tiles": k_tiles,
+        "k_tiles_per_cta": ceil(k_tiles / g.split_k),
+        "raster_group": waves.raster_group(g.tile_m * g.cluster_m, g.tile_n * g.cluster_n),
+    }
+    return {p.name: values[p.name] for p in spec.params if isinstance(p, ScalarParam)}
+
+
+def _too_large(d: ArrayMeta, waves: Waves) -> Violation:
+    extents = ", ".join(f"{n:,}" for n in d.shape)
+    return Violation(
+        field="d", got=f"[{extents}], {waves.tiles:,} cluster tiles",
+        rule=f"must have fewer than {TILE_LIMIT:,}",
+        why="the kernel counts tiles in 32 bits",
+        fix="use a larger tile, or multiply it in parts",
+    )  # fmt: skip
+
+
 def _violations(
-    args: Mapping[str, ArrayMeta], scalars: Mapping[str, Scalar], spec: KernelSpec
+    args: Mapping[str, ArrayMeta], scalars: Mapping[str, Scalar], spec: KernelSpec, axes: Axes
 ) -> Iterator[Violation]:
     for name in scalars:
         yield Violation(
             field=name, got=str(scalars[name]), rule="is computed by the plan, not an argument",
             fix="leave it out",
         )  # fmt: skip
-    missing = [name for name in AXES if name not in args]
-    for name in missing:
-        yield Violation(field=name, got="nothing", rule=f"is required, [{', '.join(AXES[name])}]")
-    rank_ok = not missing
-    for name, axes in AXES.items():
-        if name in args and len(args[name].shape) != 2:
-            rank_ok = False
+    ranks_hold = True
+    for name, letters in axes.items():
+        if name not in args:
+            ranks_hold = False
+            yield Violation(field=name, got="nothing", rule=f"is required, [{', '.join(letters)}]")
+        elif len(args[name].shape) != len(letters):
+            ranks_hold = False
             yield Violation(
                 field=name,
                 got=f"shape {args[name].shape}",
-                rule=f"must have rank 2: [{', '.join(axes)}]",
+                rule=f"must have rank {len(letters)}: [{', '.join(letters)}]",
             )
-    if not rank_ok:
+    if not ranks_hold:
         return
-    yield from _extents(args)
+    yield from _extents(args, axes)
     for param in spec.params:
         if isinstance(param, TensorMapParam):
-            yield from _operand(param, args[param.arg])
+            yield from _operand(param, args[param.arg], axes[param.arg])
 
 
-def _extents(args: Mapping[str, ArrayMeta]) -> Iterator[Violation]:
+def _extents(args: Mapping[str, ArrayMeta], axes: Axes) -> Iterator[Violation]:
     """Every letter names one extent; the first array that has it decides."""
     extents: dict[str, tuple[str, int]] = {}
-    for name, axes in AXES.items():
-        for axis, size in zip(axes, args[name].shape, strict=True):
+    for name, letters in axes.items():
+        for axis, size in zip(letters, args[name].shape, strict=True):
             owner, want = extents.setdefault(axis, (name, size))
             if size != want:
-                shapes = ", ".join(f"{n} {args[n].shape}" for n in AXES)
+                shapes = ", ".join(f"{n} {args[n].shape}" for n in axes)
+                meaning = ", ".join(f"{n} is [{', '.join(x)}]" for n, x in axes.items())
                 yield Violation(
                     field=f"{axis} of {name}", got=str(size), rule=f"must be {want}, as in {owner}",
-                    why=f"a is [M, K], b is [N, K], d is [M, N]; got {shapes}",
+                    why=f"{meaning}; got {shapes}",
                 )  # fmt: skip
             if size >= COORDINATE_LIMIT:
                 yield Violation(
@@ -126,31 +153,45 @@ def _extents(args: Mapping[str, ArrayMeta]) -> Iterator[Violation]:
                 )  # fmt: skip
 
 
-def _operand(param: TensorMapParam, meta: ArrayMeta) -> Iterator[Violation]:
-    """Type, order and pitch of one array."""
+def _operand(
+    param: TensorMapParam, meta: ArrayMeta, letters: tuple[str, ...]
+) -> Iterator[Violation]:
+    """Type, order and pitches of one array."""
     want = dtype(param.dtype)
     if meta.dtype != want.name:
         field = "out_dtype" if param.use == "store" else "dtype"
+        other = "tf32" if meta.dtype == "f32" and param.use == "load" else meta.dtype
         yield Violation(
             field=param.arg, got=meta.dtype, rule=f"must be {want.name}",
-            why=f"the kernel was generated for {field}={want.name}",
-            fix=f"convert it, or make the kernel with {field}={meta.dtype}",
+            why=f"the kernel was generated for {want.name} {param.arg.upper()}",
+            fix=f"convert it, or make the kernel with {field}={other}",
         )  # fmt: skip
         return
     if meta.size == 0:
         return  # nothing is loaded from it, so it needs no tensor map
-    axes = rows, columns = AXES[param.arg]
-    row_stride, column_stride = meta.strides
-    if meta.shape[1] > 1 and column_stride not in (0, want.bytes):
+    inner, outer = param.axes[-1], param.axes[-2]
+    if meta.shape[inner] > 1 and meta.strides[inner] not in (0, want.bytes):
+        transposed = meta.strides[outer] == want.bytes or meta.shape[outer] == 1
         yield Violation(
             field=param.arg,
             got=f"strides {meta.strides} bytes for shape {meta.shape}",
-            rule=f"must be row-major [{rows}, {columns}]: "
-            f"{want.bytes} bytes from one {columns} to the next",
-            why="it is MN-major (transposed), which this kernel does not read yet"
-            if row_stride == want.bytes
+            rule=f"must have contiguous {letters[inner]}: "
+            f"{want.bytes} bytes from one {letters[inner]} to the next",
+            why=f"contiguous {letters[outer]} needs another kernel: the order is part of the "
+            "problem, and decides boxes, descriptors and transpose bits"
+            if transposed
             else "TMA needs a contiguous inner axis",
-            fix=f"pass a copy with contiguous {columns}",
+            fix=_cure(param, letters[inner], transposed),
         )
         return
-    yield from tensor_map.array_violations(meta, param, axis_names=axes)
+    yield from tensor_map.array_violations(meta, param, axis_names=letters)
+
+
+def _cure(param: TensorMapParam, contiguous: str, transposed: bool) -> str:
+    copy = f"pass a copy with contiguous {contiguous}"
+    if param.use == "store":
+        return f"pass an output with contiguous {contiguous}"
+    if transposed and dtype(param.dtype).bits == 16:
+        other = "mn" if contiguous == "K" else "k"
+        return f"make the kernel with {param.arg}_major={other}, or {copy}"
+    return copy

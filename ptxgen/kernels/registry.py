@@ -13,7 +13,8 @@ from types import MappingProxyType
 from typing import Any
 
 from ptxgen.configs.base import from_text, options, spell
-from ptxgen.configs.gemm import Gemm, GemmConfig, GemmProblem
+from ptxgen.configs.gemm import GemmConfig, GemmProblem
+from ptxgen.configs.gemm_shape import Gemm
 from ptxgen.errors import KernelReferenceError
 from ptxgen.kernels import gemm
 from ptxgen.kernels.base import KernelSource
@@ -41,7 +42,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
         for family in (
             Family(
                 name="gemm",
-                summary="D = A B^T, bf16/f16 in, f32 sums: TMA ring, wgmma, clusters, persistent",
+                summary="D = A B of 16-bit, tf32, fp8, int8: TMA ring, wgmma, clusters, persistent",
                 problem=GemmProblem,
                 config=GemmConfig,
                 build=lambda problem, config: gemm.build(Gemm(problem, config)),

@@ -24,12 +24,13 @@ class Waves(Record):
 
     m_tiles: int  # cluster tiles along M
     n_tiles: int
+    batches: int = 1  # products of that many tiles each
     cluster_size: int
     resident_ctas: int
 
     @property
     def tiles(self) -> int:
-        return self.m_tiles * self.n_tiles
+        return self.m_tiles * self.n_tiles * self.batches
 
     @property
     def clusters(self) -> int:

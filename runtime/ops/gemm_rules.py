@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ptxgen.configs.gemm_rules import INPUTS, OUTPUTS
+from ptxgen.configs.gemm import INPUTS, OUTPUTS
 from ptxgen.errors import ArgumentError, Violation
 from ptxgen.isa.dtypes import dtype as dtype_row
 from ptxgen.layout.tensor_map.spec import PITCH_BYTES

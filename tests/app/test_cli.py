@@ -66,7 +66,7 @@ def test_emit_to_an_impossible_file(run: Run, tmp_path: Path) -> None:
     [
         ("nope", "KernelReferenceError", "kernels: gemm"),
         ("gemm:foo=1", "KernelReferenceError", "Fields: dtype"),
-        ("gemm:tile=128x256", "KernelReferenceError", "joined by x"),
+        ("gemm:tile=128", "KernelReferenceError", "joined by x"),
         ("gemm:tile", "KernelReferenceError", "is not key=value"),
         ("gemm:stages=2,stages=3", "KernelReferenceError", "given twice"),
         ("gemm:tile=128x256x64,stages=5", "ConfigError", "use stages<=4"),
@@ -83,7 +83,7 @@ def test_a_bad_reference_says_why_without_a_traceback(
 
 
 def test_an_error_as_json_holds_every_violation(run: Run) -> None:
-    result = run("inspect", "gemm:tile=100x100x64,cluster=2x2", "--json")
+    result = run("inspect", "gemm:tile=100x100x64,cluster=3x2", "--json")
     answer = json.loads(result.stdout)
     assert result.exit_code == 1
     assert answer["ok"] is False

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ptxgen.app import reference
+from ptxgen.configs.gemm import GemmProblem
 from ptxgen.isa.dtypes import dtype
 
 pytestmark = pytest.mark.unit
@@ -14,7 +15,7 @@ TYPES = ("bf16", "f16", "f32")
 
 
 def product(kind: str, k: int, out: str):
-    a, b = reference.inputs(kind, 24, 40, k, "bf16", seed=1)
+    a, b = reference.inputs(kind, GemmProblem(), 24, 40, k, seed=1)
     d = (a.astype(np.float64) @ b.astype(np.float64).T).astype(dtype(out).np_dtype)
     return a, b, d
 
@@ -23,7 +24,7 @@ def product(kind: str, k: int, out: str):
 @pytest.mark.parametrize("k", [0, 1, 100])
 def test_the_rounded_reference_passes(out: str, k: int) -> None:
     a, b, d = product("random", k, out)
-    result = reference.compare(a, b, d, out, exact=False)
+    result = reference.compare(a, b, d, GemmProblem(out_dtype=out), exact=False)
     assert result.ok
     assert result.bound_used <= 1
 
@@ -38,7 +39,7 @@ def test_a_sum_in_f32_passes_in_any_order(out: str) -> None:
         for i in range(terms.shape[-1]):
             total += order[..., i]
         d = total.astype(dtype(out).np_dtype)
-        assert reference.compare(a, b, d, out, exact=False).ok
+        assert reference.compare(a, b, d, GemmProblem(out_dtype=out), exact=False).ok
 
 
 @pytest.mark.parametrize("out", TYPES)
@@ -46,7 +47,9 @@ def test_a_missing_k_step_is_seen(out: str) -> None:
     """A wgmma that is left out drops 16 of the products: the smallest real mistake in a sum."""
     a, b, _ = product("random", 100, out)
     short = a.astype(np.float64)[:, :84] @ b.astype(np.float64)[:, :84].T
-    result = reference.compare(a, b, short.astype(dtype(out).np_dtype), out, exact=False)
+    result = reference.compare(
+        a, b, short.astype(dtype(out).np_dtype), GemmProblem(out_dtype=out), exact=False
+    )
     assert not result.ok
     assert result.wrong > 0.9 * result.elements
 
@@ -55,7 +58,7 @@ def test_a_missing_k_step_is_seen(out: str) -> None:
 def test_an_element_that_nobody_wrote_is_seen(exact: bool) -> None:
     a, b, d = product("integers", 64, "bf16")
     d[3, 5] = np.nan
-    result = reference.compare(a, b, d, "bf16", exact=exact)
+    result = reference.compare(a, b, d, GemmProblem(), exact=exact)
     assert (result.ok, result.wrong) == (False, 1)
     assert result.first_bad.startswith("D[3, 5] is nan")
 
@@ -63,25 +66,27 @@ def test_an_element_that_nobody_wrote_is_seen(exact: bool) -> None:
 @pytest.mark.parametrize("out", TYPES)
 def test_exact_means_rounded_once(out: str) -> None:
     a, b, d = product("integers", 200, out)
-    assert reference.compare(a, b, d, out, exact=True).ok
+    assert reference.compare(a, b, d, GemmProblem(out_dtype=out), exact=True).ok
     off = d.copy()
     off[0, 0] = np.nextafter(np.float32(d[0, 0]), np.float32(9e9)) if out == "f32" else d[0, 0] + 8
-    assert reference.compare(a, b, off, out, exact=True).wrong == 1
+    assert reference.compare(a, b, off, GemmProblem(out_dtype=out), exact=True).wrong == 1
 
 
 def test_no_k_gives_zeros_and_nothing_else() -> None:
     a, b, d = product("random", 0, "bf16")
-    assert reference.compare(a, b, d, "bf16", exact=False).ok
+    assert reference.compare(a, b, d, GemmProblem(), exact=False).ok
     d[1, 1] = 2.0**-120
-    assert not reference.compare(a, b, d, "bf16", exact=False).ok
+    assert not reference.compare(a, b, d, GemmProblem(), exact=False).ok
 
 
 def test_an_empty_result_is_correct() -> None:
-    a, b = reference.inputs("random", 0, 8, 16, "bf16", seed=0)
-    d = reference.poisoned(0, 8, "bf16")
-    assert reference.compare(a, b, d, "bf16", exact=False).ok
+    a, b = reference.inputs("random", GemmProblem(), 0, 8, 16, seed=0)
+    d = reference.poisoned(GemmProblem(), 0, 8)
+    assert reference.compare(a, b, d, GemmProblem(), exact=False).ok
 
 
 def test_the_poison_is_nan_in_every_type() -> None:
     for out in TYPES:
-        assert np.isnan(reference.poisoned(2, 3, out).astype(np.float32)).all()
+        assert np.isnan(
+            reference.poisoned(GemmProblem(out_dtype=out), 2, 3).astype(np.float32)
+        ).all()

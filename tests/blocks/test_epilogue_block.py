@@ -10,9 +10,10 @@ import pytest
 from block_kernel import BlockKernel, block_kernel
 from machines import Runner
 
-from ptxgen.configs.gemm import Gemm, GemmConfig, GemmProblem
+from ptxgen.configs.gemm import GemmConfig, GemmProblem
+from ptxgen.configs.gemm_shape import Gemm
 from ptxgen.isa.dtypes import dtype
-from ptxgen.kernels.gemm_numbers import numbers
+from ptxgen.kernels.gemm_store import store
 from ptxgen.spec import PointerParam, ScalarParam, TensorMapParam
 
 pytestmark = pytest.mark.emu
@@ -26,19 +27,19 @@ def epilogue(g: Gemm, grid: int) -> BlockKernel:
                         row=64 * block + 8 * half, column=8 * eight)
         for block in range(g.rows // 64) for eight in range(g.tile_n // 8) for half in range(2)
     ]  # fmt: skip
-    store = TensorMapParam(
+    tmap_d = TensorMapParam(
         name="tmap_d", arg="d", dtype=g.problem.output.name, axes=(0, 1), use="store",
-        box=(64, g.store_box_n), swizzle=g.store_swizzle.span,
+        box=g.store_box, swizzle=g.store_swizzle.span,
     )  # fmt: skip
     params = (
-        store,
+        tmap_d,
         PointerParam(name="c", arg="c", dtype="f32"),
         ScalarParam(name="m_tiles", ptx_type="u32"),
         ScalarParam(name="pitch", ptx_type="u32"),
     )
     return block_kernel(
         "epilogue", params, block=128, grid=grid, smem_bytes=g.store_slabs * g.slab_bytes,
-        store=numbers(g)["store"], accumulators=g.accumulators, rows=g.rows, columns=g.tile_n,
+        store=store(g), accumulators=g.accumulators, rows=g.rows, columns=g.tile_n,
         pieces=pieces,
     )  # fmt: skip
 

@@ -34,7 +34,7 @@ def raster(m_tiles: int, n_tiles: int, group: int) -> list[tuple[int, int]]:
     ]
 
 
-@pytest.mark.parametrize("cluster", [(1, 1), (2, 1), (1, 2)])
+@pytest.mark.parametrize("cluster", [(1, 1), (2, 1), (1, 2), (2, 2)])
 @pytest.mark.parametrize("clusters", [1, 3])
 @pytest.mark.parametrize(
     ("m_tiles", "n_tiles", "group"),
@@ -54,7 +54,8 @@ def test_every_tile_once_and_in_order(
     m, n = cluster
     kernel = block_kernel(
         "scheduler", PARAMS, block=32, grid=clusters * m * n, cluster_size=m * n,
-        tile=SimpleNamespace(m=1, n=1), cluster=SimpleNamespace(m=m, n=n, size=m * n),
+        tile=SimpleNamespace(m=1, n=1),
+        cluster=SimpleNamespace(m=m, n=n, size=m * n, rank_m="%cta_m", rank_n="%cta_n"),
     )  # fmt: skip
     shape = (m_tiles * m, n_tiles * n)
     scalars = {"m_tiles": m_tiles, "n_tiles": n_tiles, "raster_group": group, "width": shape[1]}

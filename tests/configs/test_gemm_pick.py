@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from ptxgen.configs.gemm import Gemm, GemmProblem
+from ptxgen.configs.gemm import GemmProblem
 from ptxgen.configs.gemm_pick import candidates, pick, ranking
+from ptxgen.configs.gemm_shape import Gemm
 
 pytestmark = pytest.mark.unit
 
 PROBLEMS = [
-    GemmProblem(dtype=dtype, out_dtype=out) for dtype in ("bf16", "f16") for out in ("same", "f32")
+    GemmProblem(dtype=dtype, out_dtype=out) for dtype in ("bf16", "f16") for out in ("auto", "f32")
 ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from batches import verify_all
 from gemm_cases import random_references
+from gemm_family import MEMBERS, cover
 
 import ptxgen
 from ptxgen.kernels import registry
@@ -56,6 +57,18 @@ def test_types_and_unusual_shapes(ptxas: Tool, dtype: str) -> None:
         {name: (s.rendered, s.expectation) for name, s in sources.items()}, ptxas
     ).values():
         report.require()
+
+
+@each_ptxas
+def test_the_family(ptxas: Tool) -> None:
+    """Types, orders, batches, clusters, split K, swapped: each by itself, and every pair."""
+    texts = (*MEMBERS, *cover())
+    sources = {text: registry.build(*registry.parse_reference(text)) for text in texts}
+    by_version = sorted(sources.items(), key=lambda x: x[1].spec.ptx_version, reverse=True)
+    for text, report in verify_all(
+        {name: (s.rendered, s.expectation) for name, s in by_version}, ptxas
+    ).items():
+        assert report.ok, f"{text}\n{report}"
 
 
 @each_ptxas

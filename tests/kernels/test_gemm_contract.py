@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from math import prod
 
 import pytest
 
@@ -24,6 +25,11 @@ REFERENCES = (
     "gemm", "gemm:cluster=1x2,stages=3", "gemm:cluster=1x1,wait_depth=0,stages=1",
     "gemm:tile=64x64x64,stages=max,cluster=1x1", "gemm:tile=192x128x64,out_dtype=f32,stages=2",
     "gemm:tile=256x72x128,stages=2,dtype=f16,cluster=1x2,store_slabs=3",
+    "gemm:cluster=2x2", "gemm:batched=1,a_major=mn,b_major=mn,cluster=1x2",
+    "gemm:split_k=4,cluster=1x1,tile=128x64,stages=max",
+    "gemm:swap_ab=1,cluster=1x1,tile=64x16,stages=max", "gemm:dtype=tf32,tile=128x128",
+    "gemm:dtype=e4m3,b_dtype=e5m2,cluster=2x2,tile=64x128", "gemm:dtype=u8,b_dtype=s8",
+    "gemm:dtype=f16,acc_dtype=f16",
 )  # fmt: skip
 
 
@@ -114,21 +120,25 @@ def test_registers(contract: Contract) -> None:
         r"(\d+) +consumers, after setmaxnreg\.inc; %acc takes (\d+)"
     )
     assert contract.immediates("setmaxnreg.inc", 0) == Counter([consumer])
-    assert f".reg .f32 %acc<{accumulators}>;" in contract.ptx
+    assert re.search(rf"\.reg \.[fb]32 %acc<{accumulators}>;", contract.ptx)
     (entry,) = contract.numbers(r"(\d+) +a thread at entry")
     assert entry == contract.source.registers.entry
 
 
 def test_main_loop(contract: Contract) -> None:
     """wgmma: count, shape, one commit, the wait."""
-    count, n, wait = contract.numbers(r"(\d+) wgmma m64n(\d+)k16 in one.*wait_group (\d+)")
+    count, n, k, wait = contract.numbers(
+        r"(\d+) wgmma m64n(\d+)k(\d+)\S*\n.*in one.*wait_group (\d+)"
+    )
     mmas = list(contract.instructions("wgmma.mma_async"))
     assert len(mmas) == count
-    assert {m.qualifiers[3] for m in mmas} == {f"m64n{n}k16"}
+    assert {m.qualifiers[3] for m in mmas} == {f"m64n{n}k{k}"}
+    forms = {".".join(m.qualifiers[3:]) for m in mmas}
+    assert forms == set(re.findall(r"wgmma (m64\S+)", contract.text))
     _, tile_n, tile_k, _ = contract.tile
     assert n == tile_n
     _, rows = contract.consumers
-    assert count == rows // 64 * tile_k // 16
+    assert count == rows // 64 * tile_k // k
     assert len(list(contract.instructions("wgmma.commit_group"))) == 1
     assert contract.immediates("wgmma.wait_group", 0) == Counter([wait, 0] if wait else [0])
     (back,) = contract.numbers(r"released lies (\d+) back")
@@ -136,7 +146,7 @@ def test_main_loop(contract: Contract) -> None:
 
 
 def test_accumulators_are_used_once_a_step(contract: Contract) -> None:
-    """Every k16 step covers all of %acc, in order, without a gap."""
+    """Every K step covers all of %acc, in order, without a gap."""
     _, accumulators = contract.numbers(r"(\d+) +consumers, after setmaxnreg\.inc; %acc takes (\d+)")
     names: list[str] = []
     for mma in contract.instructions("wgmma.mma_async"):
@@ -164,24 +174,58 @@ def test_barriers(contract: Contract) -> None:
     assert inits == Counter(
         [("%full", 8 * s, full) for s in range(stages)]
         + [("%empty", 8 * s, empty) for s in range(stages)]
+        + [("%smem", offset, arrivals) for offset, arrivals in split_barriers(contract)]
     )
     assert contract.immediates("mbarrier.arrive.expect_tx", 2) == Counter([tx_bytes])
     groups, _ = contract.consumers
-    assert empty == groups * contract.source.spec.cluster.size
+    assert empty == groups * len(receivers(contract))
     assert tx_bytes == sum(landing_bytes(contract))
+
+
+def split_barriers(contract: Contract) -> Iterator[tuple[int, int]]:
+    """(offset, arrivals) of the barriers between the CTAs that share K."""
+    if "k_tiles_per_cta" in contract.ptx:
+        offsets = dict(re.findall(r"add\.u32 %(shown|seen), %smem, (\d+);", contract.ptx))
+        groups, _ = contract.consumers
+        for name, offset in offsets.items():
+            (arrivals,) = contract.numbers(rf"{name} +(\d+) +one thread a consumer of every CTA")
+            assert arrivals == groups * contract.source.spec.cluster.size
+            yield int(offset), arrivals
+
+
+def receivers(contract: Contract) -> set[int]:
+    """Ranks that get what rank 0 of the cluster loads, itself included."""
+    found = {0}
+    for mask in masks(contract):
+        found |= {rank for rank in range(16) if mask >> rank & 1}
+    return found
+
+
+def masks(contract: Contract) -> list[int]:
+    """The multicast mask of rank 0 in every load that has one."""
+    made = re.findall(r"shl\.b32 %mask, (\d+), %mask;\s+cvt\.u16\.u32 (\S+),", contract.ptx)
+    by_register = {name: int(value) for value, name in made}
+    loads = contract.instructions("cp.async.bulk.tensor")
+    return [
+        by_register.get(str(load.operands[3])) or int(str(load.operands[3]))
+        for load in loads
+        if "multicast::cluster" in load.qualifiers
+    ]
 
 
 def landing_bytes(contract: Contract) -> Iterator[int]:
     """Bytes that each TMA load of the loop brings into one CTA, with what its peers multicast."""
     boxes = {p.name: p for p in contract.source.spec.params if isinstance(p, TensorMapParam)}
-    for load in contract.instructions("cp.async.bulk.tensor.2d.shared::cluster.global"):
+    remaining = masks(contract)
+    for load in contract.instructions("cp.async.bulk.tensor"):
+        if "shared::cluster" not in load.qualifiers:
+            continue  # a store
         source = load.operands[1]
         assert isinstance(source, ast.Address)
         box = boxes[str(source.base).removeprefix("%")]
-        senders = (
-            contract.source.spec.cluster.size if "multicast::cluster" in load.qualifiers else 1
-        )
-        yield dtype(box.dtype).bytes * box.box[0] * box.box[1] * senders
+        multicast = "multicast::cluster" in load.qualifiers
+        senders = remaining.pop(0).bit_count() if multicast else 1
+        yield dtype(box.dtype).bytes * prod(box.box) * senders
 
 
 def test_shared_memory_map(contract: Contract) -> None:
@@ -190,7 +234,8 @@ def test_shared_memory_map(contract: Contract) -> None:
         (int(offset, 16), int(size.replace(",", "")), name)
         for offset, size, name in re.findall(r"//   (0x\w+)  ([\d,]+) +([\w ]+):", contract.text)
     ]
-    assert [name for *_, name in rows] == ["A", "B", "D slabs", "full", "empty"]
+    split = ["partials", "shown", "seen"] if "k_tiles_per_cta" in contract.ptx else []
+    assert [name for *_, name in rows] == ["A", "B", "D slabs", *split, "full", "empty"]
     (total,) = contract.numbers(r"Shared memory: ([\d,]+) bytes")
     assert total == contract.source.spec.smem_bytes
     ends = [offset + size for offset, size, _ in rows]
@@ -207,6 +252,8 @@ def test_shared_memory_map(contract: Contract) -> None:
     assert added["%a_slot"] == added["%a_low0"] == offsets["A"]
     assert added["%b_slot"] == added["%b_low0"] == offsets["B"]
     assert added["%slab"] == offsets["D slabs"]
+    for name in split:
+        assert added[f"%{name}"] == offsets[name]
     assert "gemm_smem[];\n" in contract.ptx
     assert ".align 1024" in contract.ptx  # the swizzle works on absolute addresses
 
@@ -214,7 +261,7 @@ def test_shared_memory_map(contract: Contract) -> None:
 def test_parameters_say_their_boxes(contract: Contract) -> None:
     for param in contract.source.spec.params:
         if isinstance(param, TensorMapParam):
-            rows, columns = param.box
+            rows, columns = param.box[-2:]
             assert re.search(
                 rf"{param.name}\[128\], .*boxes of {rows} x {columns}, swizzle {param.swizzle}\n",
                 contract.ptx,

@@ -107,7 +107,7 @@ def test_whatever_the_rules_allow(reference: str, runner: Runner, rng: np.random
     kernel = ptxgen.kernel_from(reference)
     tile_m, tile_n, _ = kernel.source.config.tile
     m, n, k = tile_m + 8, tile_n + 24, 264
-    dtype = kernel.source.problem.input.name
+    dtype = kernel.source.problem.a.storage
     a, b = integers(rng, (m, k), dtype), integers(rng, (n, k), dtype)
     out = {"d": ((m, n), numpy_type(kernel.source.problem.output.name))}
     assert_exact(runner.run(kernel, {"a": a, "b": b}, out)["d"], a, b)

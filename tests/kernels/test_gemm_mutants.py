@@ -76,6 +76,7 @@ MUTANTS: Mapping[str, tuple[Edit, str]] = {
     "a group for every wgmma": (
         change(r"(wgmma\.mma_async[^;]*;)", r"\1 wgmma.commit_group.sync.aligned;"), "per group",
     ),
+    "no wait for the grid before": (drop(r"griddepcontrol\.wait;"), "ACQBULK"),
     "no wait for wgmma in the loop": (
         drop(r"wgmma\.wait_group\.sync\.aligned 1;"), "WARPGROUP.DEPBAR before a release",
     ),

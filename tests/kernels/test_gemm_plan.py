@@ -161,7 +161,7 @@ def test_extents_must_agree(
     ("name", "given", "words"),
     [
         ("a", "f16", ["a=f16", "must be bf16", "make the kernel with dtype=f16"]),
-        ("b", "f32", ["must be bf16", "dtype=f32"]),
+        ("b", "f32", ["must be bf16", "dtype=tf32"]),
         ("d", "f32", ["must be bf16", "make the kernel with out_dtype=f32"]),
     ],
 )
@@ -175,7 +175,7 @@ def test_types(name: str, given: str, words: list[str]) -> None:
 @pytest.mark.parametrize(
     ("strides", "words"),
     [
-        ((2, 32), ["MN-major (transposed)", "copy with contiguous K"]),
+        ((2, 32), ["contiguous M needs another kernel", "a_major=mn", "copy with contiguous K"]),
         ((64, 4), ["contiguous inner axis", "copy with contiguous K"]),
         ((-32, 2), ["-32 B"]),
         ((0, 2), ["0 B", "contiguous copy"]),
@@ -221,6 +221,63 @@ def test_scalars_are_the_plans() -> None:
     broken = refusal(arguments(16, 16, 16), m_tiles=3)
     assert list(broken) == ["m_tiles"]
     assert "computed by the plan" in broken["m_tiles"]
+
+
+# ------------------------------------------------------------------ the rest of the family
+
+SMALL = {"cluster": (1, 1), "stages": 2}
+
+
+@pytest.mark.parametrize(
+    ("fields", "m_tiles", "n_tiles", "others"),
+    [
+        ({"tile": (64, 16), "swap_ab": 1}, 5, 2, {"k_tiles": 4}),  # 300 = 5 x 64, 24 = 2 x 16
+        ({"tile": (64, 64), "split_k": 2}, 1, 5, {"k_tiles": 4, "k_tiles_per_cta": 2}),
+        ({"tile": (64, 64), "split_k": 8}, 1, 5, {"k_tiles": 4, "k_tiles_per_cta": 1}),
+    ],
+)
+def test_grid_of_swapped_and_split_tiles(
+    fields: dict[str, Any], m_tiles: int, n_tiles: int, others: dict[str, int]
+) -> None:
+    """D [24, 304], K 200: what runs along N of D, and how many stages a CTA takes."""
+    kernel = ptxgen.kernel("gemm", **SMALL, **fields)
+    (step,) = plan(arguments(24, 304, 200), kernel).steps
+    assert {n: step.scalars[n] for n in ("m_tiles", "n_tiles")} == {
+        "m_tiles": m_tiles, "n_tiles": n_tiles,
+    }  # fmt: skip
+    assert others.items() <= step.scalars.items()
+    assert step.grid.x == m_tiles * n_tiles * kernel.spec.cluster.size
+
+
+def test_batches_multiply_the_tiles() -> None:
+    kernel = ptxgen.kernel("gemm", batched=1, tile=(64, 64), **SMALL)
+
+    def stack(*shape: int) -> ArrayMeta:
+        return meta(*shape, strides=(shape[1] * shape[2] * 2, shape[2] * 2, 2))
+
+    args = {"a": stack(3, 65, 64), "b": stack(3, 64, 64), "d": stack(3, 65, 64)}
+    (step,) = plan(args, kernel).steps
+    assert (step.scalars["batches"], step.scalars["m_tiles"], step.grid.x) == (3, 2, 6)
+    with pytest.raises(ArgumentError, match=r"must have rank 3: \[batch, M, K\]"):
+        plan(arguments(65, 64, 64), kernel)
+    with pytest.raises(ArgumentError, match="batch of b"):
+        plan({**args, "b": stack(2, 64, 64)}, kernel)
+    assert plan({n: stack(0, 64, 64) for n in "abd"}, kernel).steps == ()
+
+
+def test_mn_major_arguments_are_column_major() -> None:
+    kernel = ptxgen.kernel("gemm", a_major="mn")
+    columns = meta(64, 48, strides=(2, 128))
+    assert plan(arguments(64, 32, 48, a=columns), kernel).steps
+    with pytest.raises(ArgumentError, match=r"contiguous M.*\n.*\n.*a_major=k"):
+        plan(arguments(64, 32, 48), kernel)
+
+
+def test_the_kernel_may_overlap_the_grid_before_it() -> None:
+    """It waits by itself, so every launch says so to the driver."""
+    (step,) = plan(arguments(64, 64, 64)).steps
+    assert step.pdl
+    assert KERNEL.ptx.index("griddepcontrol.wait") < KERNEL.ptx.index("cp.async.bulk.tensor")
 
 
 def test_nothing_is_loaded_from_an_empty_operand() -> None:

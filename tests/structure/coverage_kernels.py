@@ -24,6 +24,13 @@ REFERENCES = (
     "gemm:tile=64x64x64,wait_depth=0,stages=2",  # the same in a cluster
     "gemm:tile=256x128x64,out_dtype=f32,stages=2",  # f32 D, two row blocks
     "gemm:tile=64x24x64,cluster=1x1,dtype=f16",  # boxes of 8 columns: stmatrix.x2
+    "gemm:cluster=2x2,batched=1,a_major=mn",  # shares both, in a batch
+    "gemm:split_k=2,cluster=1x1,tile=64x64,b_major=mn",  # partial sums
+    "gemm:swap_ab=1,tile=64x16",  # transposed by stmatrix
+    "gemm:swap_ab=1,tile=64x16,out_dtype=f32,cluster=1x1",  # transposed one by one
+    "gemm:dtype=e4m3,out_dtype=e5m2",  # fp8 D
+    "gemm:dtype=f16,acc_dtype=f16",  # packed sums
+    "gemm:dtype=u8,b_dtype=s8",  # integer sums, a later PTX version
 )
 
 
@@ -33,8 +40,12 @@ def sources() -> tuple[KernelSource, ...]:
 
 
 def module() -> str:
-    """All kernels in one PTX text: one process of ptxas assembles them."""
-    first, *others = (str(source.rendered) for source in sources())
+    """All kernels in one PTX text: one process of ptxas assembles them.
+
+    The first gives the version of all, so it is the one with the latest.
+    """
+    by_version = sorted(sources(), key=lambda source: source.spec.ptx_version, reverse=True)
+    first, *others = (str(source.rendered) for source in by_version)
     return "\n".join([first, *(text[text.index(".visible .entry") :] for text in others)])
 
 
