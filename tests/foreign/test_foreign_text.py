@@ -10,6 +10,7 @@ from dataclasses import fields, is_dataclass
 import pytest
 from launching import CASES, HERE, source
 
+from ptxgen.isa.forms import FORMS
 from ptxgen.ptx import ast, edit, parse, print_module
 from ptxgen.ptx.expressions import number
 
@@ -25,6 +26,14 @@ def test_every_text_has_a_case_or_is_refused() -> None:
     assert set(TEXTS) - set(CASES) == {"wmma_tile"}
     assert len([name for name in CASES if "/" not in name]) >= 20
     assert len([name for name in CASES if "/" in name]) >= 5
+
+
+def test_every_opcode_is_in_the_table_of_the_isa() -> None:
+    table = {word for form in FORMS for word in re.findall(r"(?:^|[;}\s])([a-z]\w*)", form.text)}
+    found = {i.opcode for name in TEXTS for f in parse(source(name)).functions
+             for i in f.instructions()}  # fmt: skip
+    assert len(found) > 50
+    assert found - table == set()
 
 
 def statements(items: tuple[object, ...]) -> Iterator[ast.Statement]:
