@@ -14,6 +14,7 @@ from triton_programs import KERNELS
 
 import ptxgen
 import runtime
+from runtime.backend import Backend
 
 HERE = Path(__file__).parent
 
@@ -31,8 +32,10 @@ def case_of(name: str) -> Case:
     return CASES[name](np.random.default_rng(list(name.encode())))
 
 
-def launch(ptx: str, case: Case, backend: str) -> dict[str, np.ndarray]:
-    """Run a case; what is in its arrays afterwards, by name."""
+def launch(
+    ptx: str, case: Case, backend: str, runner: Backend | None = None
+) -> dict[str, np.ndarray]:
+    """Run a case; what is in its arrays afterwards, by name. `runner` is a backend of that name."""
     k = ptxgen.load_ptx(ptx, block=case.block, smem=case.smem)
     arrays = ARRAYS[backend]
     held: dict[str, Any] = {}
@@ -44,8 +47,8 @@ def launch(ptx: str, case: Case, backend: str) -> dict[str, np.ndarray]:
         elif isinstance(value, np.ndarray):
             value = held[name] = arrays.put(value.copy())
         arguments.append(value)
-    runtime.launch(k, *arguments, grid=case.grid, backend=backend)
-    runtime.wait(*held.values(), backend=backend)
+    runtime.launch(k, *arguments, grid=case.grid, backend=runner or backend)
+    runtime.wait(*held.values(), backend=runner or backend)
     return {name: arrays.get(x) for name, x in held.items()}
 
 
