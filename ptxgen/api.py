@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from ptxgen import debug, templating
 from ptxgen.kernels import registry
 from ptxgen.kernels.base import KernelSource
-from ptxgen.kernels.show import fields_table
+from ptxgen.kernels.show import fields_of
 from ptxgen.spec import ArrayMeta, DeviceLimits, KernelSpec, LaunchPlan, Scalar
 from ptxgen.templating import Rendered
 from ptxgen.toolchain import assemble as assembler
@@ -114,7 +114,7 @@ class Kernel(Shown):
     def view(self) -> View:
         """The fields, and the PTX; nothing is assembled for it."""
         return Stack.of(
-            Heading(words=self.reference), fields_table(self.source), self.ptx.view(fold=True)
+            Heading(words=self.reference), fields_of(self.source), self.ptx.view(fold=True)
         )
 
     def __repr__(self) -> str:

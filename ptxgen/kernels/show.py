@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from textwrap import fill
 
 from ptxgen.configs.base import options, spell
 from ptxgen.kernels.base import KernelSource
-from ptxgen.view import Row, Table
+from ptxgen.view import Row, Table, View
+from ptxgen.view.lexical import plain
+
+_COLUMNS = 96
 
 
 def named_values(values: Mapping[str, object]) -> Table:
@@ -18,14 +22,11 @@ def named_values(values: Mapping[str, object]) -> Table:
     )
 
 
-def fields_table(source: KernelSource) -> Table:
-    """One row of all fields of a kernel, derived ones filled in."""
-    values = {
-        name: spell(getattr(part, name))
+def fields_of(source: KernelSource) -> View:
+    """All fields of a kernel, derived ones filled in, a few lines of `name=value`."""
+    fields = [
+        f"{name}={spell(getattr(part, name))}"
         for part in (source.problem, source.resolved)
         for name in options(type(part))
-    }
-    columns = tuple(values)
-    return Table(
-        columns=columns, rows=(Row(tuple(values.values())),), left=frozenset(range(len(columns)))
-    )
+    ]
+    return plain(fill("  ".join(fields), _COLUMNS, break_on_hyphens=False))

@@ -82,7 +82,7 @@ class Stack(View):
         return self.gap.join(part.text(width=width, color=color) for part in self.parts)
 
     def html(self) -> str:
-        return "\n".join(part.html() for part in self.parts)
+        return "\n".join(f'<div style="margin:0 0 12px">{part.html()}</div>' for part in self.parts)
 
     def __str__(self) -> str:
         return self.text()

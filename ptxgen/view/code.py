@@ -43,7 +43,7 @@ class Code(View):
     """
 
     lines: tuple[CodeLine, ...]
-    rows: int = 40
+    rows: int = 48
 
     def text(self, *, width: int = TEXT_COLUMNS, color: bool = False) -> str:
         del width  # code is never cut
@@ -56,9 +56,9 @@ class Code(View):
     def html(self) -> str:
         digits = max((len(line.number) for line in self.lines), default=0)
         body = "\n".join(_line(line, digits) for line in self.lines)
-        return (
-            f'{_STYLE}<pre class="pg-code" style="max-height:{1.45 * self.rows:g}em">{body}</pre>'
-        )
+        height = f"max-height:{1.45 * self.rows:g}em"
+        # No <pre>: a notebook's own rules for that are stronger than ours.
+        return f'{_STYLE}<div class="pg-code" style="{height}">{body}</div>'
 
     def __str__(self) -> str:
         return self.text()

@@ -63,8 +63,8 @@ class Heading(View):
             "bad": "light-dark(#bf3989,#f778ba)",
         }[self.tone]
         bar = f"border-left:4px solid {ink};padding-left:12px" if self.tone != "plain" else ""
-        size = max(13, 20 - 2 * self.level)
-        style = f"font:600 {size}px/1.5 system-ui,sans-serif;margin:0 0 16px;{bar}"
+        size, below = max(13, 20 - 2 * self.level), 4 if self.level > 2 else 12
+        style = f"font:600 {size}px/1.5 system-ui,sans-serif;margin:0 0 {below}px;{bar}"
         return f'<h{self.level} style="{style}">{escape(self.words)}</h{self.level}>'
 
     def __str__(self) -> str:

@@ -35,7 +35,7 @@ def opcode_role(opcode: str) -> Role:
     return _ROLES[max(fits, key=len)] if fits else ""
 
 
-def ptx(lines: Iterable[str], *, first: int = 1, tips: Sequence[str] = (), rows: int = 40) -> Code:
+def ptx(lines: Iterable[str], *, first: int = 1, tips: Sequence[str] = (), rows: int = 48) -> Code:
     """PTX as code. Lines are numbered from `first`; `tips[i]` is what line i shows on a page."""
     return Code(
         lines=tuple(
@@ -46,7 +46,7 @@ def ptx(lines: Iterable[str], *, first: int = 1, tips: Sequence[str] = (), rows:
     )
 
 
-def sass(lines: Iterable[str], *, rows: int = 40) -> Code:
+def sass(lines: Iterable[str], *, rows: int = 48) -> Code:
     """A listing of SASS as code: instructions behind their `/*address*/`, labels, comments."""
     return Code(lines=tuple(CodeLine(tuple(_sass_spans(line))) for line in lines), rows=rows)
 

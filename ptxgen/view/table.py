@@ -56,10 +56,11 @@ class Table(View):
         body = []
         for row in self.rows:
             pair = colours(row.tone)
-            style = "" if row.tone == "plain" else f"background:{_css_fill(row.tone)};"
+            # A plain row says so: the stripes of a notebook's tables would look like a tone.
+            fill = "transparent" if row.tone == "plain" else _css_fill(row.tone)
             cells = "".join(self._cell("td", i, text) for i, text in enumerate(row.cells))
             cells += f'<td style="text-align:left;{_CELL}">{escape(row.remark)}</td>'
-            body.append(f'<tr style="{style}color:{pair.ink}">{cells}</tr>')
+            body.append(f'<tr style="background:{fill};color:{pair.ink}">{cells}</tr>')
         title = f"<div><b>{escape(self.title)}</b></div>" if self.title else ""
         notes = "".join(f'<div style="opacity:.8">{escape(note)}</div>' for note in self.notes)
         return (
