@@ -134,6 +134,9 @@ class Devices:
 
     def current_ordinal(self) -> int:
         """The GPU of the current context, or 0 where there is none."""
+        code, context = api().cuCtxGetCurrent()
+        if code or not int(context):
+            return 0
         code, device = api().cuCtxGetDevice()
         return 0 if code else int(device)
 

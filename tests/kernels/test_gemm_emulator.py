@@ -49,10 +49,10 @@ def test_gemm(row: dict[str, Any], runner: Runner, rng: np.random.Generator) -> 
     """Integers are exact, random numbers within rounding; no element of D is left out."""
     kernel = build(row)
     m, n, k = row["shape"]
-    for make, check in ((integers, assert_exact), (normal, assert_close)):
+    for make, check, close in ((integers, assert_exact, None), (normal, assert_close, 2e-3)):
         a, b = make(rng, (m, k), row["dtype"]), make(rng, (n, k), row["dtype"])
         out = {"d": ((m, n), numpy_type(row["out_dtype"]))}
-        check(runner.run(kernel, {"a": a, "b": b}, out)["d"], a, b)
+        check(runner.run(kernel, {"a": a, "b": b}, out, close=close)["d"], a, b)
 
 
 # Two rings: without a cluster, and with one. Both have more tiles than the emulator has CTAs, so
@@ -123,9 +123,9 @@ def test_any_interleaving_gives_the_same_bits(
     fixed = np.random.default_rng(7)
     a, b = normal(fixed, (300, 200), "bf16"), normal(fixed, (136, 200), "bf16")
     out = {"d": ((300, 136), numpy_type("bf16"))}
-    calm = runner.run(kernel, {"a": a, "b": b}, out)["d"]
+    calm = runner.run(kernel, {"a": a, "b": b}, out, close=2e-3)["d"]
     options = {"schedule": "random", "seed": seed, "mode": mode, "sms": 2 + 2 * seed}
-    wild = runner.run(kernel, {"a": a, "b": b}, out, emulator=options)["d"]
+    wild = runner.run(kernel, {"a": a, "b": b}, out, close=2e-3, emulator=options)["d"]
     assert np.array_equal(calm.view(np.uint16), wild.view(np.uint16))
 
 
