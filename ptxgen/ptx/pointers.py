@@ -14,7 +14,9 @@ from collections.abc import Iterator
 from . import ast
 
 # Opcodes without a destination register in front, and those whose result is not made of addresses.
-_NO_RESULT = frozenset({"st", "red", "call", "cp", "prefetch", "prefetchu", "bra", "bar", "mbarrier"})
+_NO_RESULT = frozenset(
+    {"st", "red", "call", "cp", "prefetch", "prefetchu", "bra", "bar", "mbarrier"}
+)
 _LOADS = frozenset({"ld", "ldu"})
 _READERS = frozenset({"ld", "ldu", "prefetch", "prefetchu"})
 _TO_SHARED = ("cp.async.ca.", "cp.async.cg.", "cp.async.bulk.")
@@ -35,9 +37,7 @@ def written(function: ast.Function) -> frozenset[str]:
                 if not found <= origins[name]:
                     origins[name] |= found
                     changed = True
-    return frozenset().union(
-        *(origins[name] for i in instructions for name in _escapes(i))
-    )
+    return frozenset().union(*(origins[name] for i in instructions for name in _escapes(i)))
 
 
 def _flow(i: ast.Instruction) -> tuple[tuple[str, ...], tuple[str, ...]]:

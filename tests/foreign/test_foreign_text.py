@@ -24,6 +24,7 @@ POSITIONS = ("line", "span", "source", "text")  # where a node stands and how a 
 
 def test_every_text_has_a_case_or_is_refused() -> None:
     assert set(TEXTS) - set(CASES) == {"wmma_tile"}
+    assert {path.stem for path in HERE.glob("*.cu")} == {n for n in TEXTS if "/" not in n}
     assert len([name for name in CASES if "/" not in name]) >= 20
     assert len([name for name in CASES if "/" in name]) >= 5
 
