@@ -217,16 +217,19 @@ def test_unknown_entry_lists_the_entries() -> None:
 
 
 def test_a_long_kernel_parses_quickly() -> None:
-    """1,500 lines, a third of them wgmma with 64 accumulators: about 60 ms of a 200 ms budget."""
+    """1,500 lines, a third of them wgmma with 64 accumulators: about 60 ms of a 200 ms budget.
+
+    Processor time, since the other core of a test machine runs tests, too.
+    """
     wgmma = "wgmma.mma {" + ",".join(f"%f{i}" for i in range(64)) + "}, %d, %e, %p, 1, 1, 0, 0;"
     lines = [
         wgmma if i % 3 == 0 else "ld.shared.v4.f32 {%a, %b, %c, %d}, [%r1+16];" for i in range(1500)
     ]
-    best = min(_seconds("\n".join(lines)) for _ in range(3))
+    best = min(_seconds("\n".join(lines)) for _ in range(5))
     assert best < 0.2
 
 
 def _seconds(text: str) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     body(text)
-    return time.perf_counter() - start
+    return time.process_time() - start
