@@ -105,6 +105,9 @@ KERNELS = {
 }  # fmt: skip
 
 
+PTX_VERSION = 87  # ptxas 13.0 takes it; the default of this Triton is for a newer one
+
+
 def compile_all(folder: Path) -> None:
     """Write NAME.ptx for every row, for sm_90."""
     target = GPUTarget("cuda", 90, 32)
@@ -116,7 +119,8 @@ def compile_all(folder: Path) -> None:
             constants, "constexpr"
         )
         source = ASTSource(fn=kernel, signature=signature, constexprs=constants, attrs=aligned)
-        compiled = triton.compile(source, target=target, options={"num_warps": warps})
+        options = {"num_warps": warps, "ptx_version": PTX_VERSION}
+        compiled = triton.compile(source, target=target, options=options)
         text = compiled.asm["ptx"]
         (folder / f"{name}.ptx").write_text(text, encoding="utf-8")
         lines, shared = text.count("\n"), compiled.metadata.shared
