@@ -19,6 +19,7 @@ import torch
 
 import ptxgen
 import runtime
+from ptxgen.app.progress import track
 from ptxgen.configs.base import options, spell
 from ptxgen.configs.gemm import GemmProblem
 from ptxgen.configs.gemm_pick import pick
@@ -192,7 +193,7 @@ def main() -> None:
     else:
         todo = list(cases(options_.cases, options_.dtypes))
     rows = []
-    for case in todo:
+    for case in track(todo, "measuring"):
         rows.append(measure(case, overrides, options_.rounds))
         print(show(rows[-1:]).splitlines()[-1], flush=True)
     if options_.sustained:

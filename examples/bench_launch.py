@@ -27,6 +27,7 @@ from typing import Any
 
 import ptxgen
 import runtime
+from ptxgen.app.progress import track
 from runtime.binding import bind
 from runtime.cuda.attributes import launch_config
 from runtime.cuda.driver import api, driver_version
@@ -57,7 +58,7 @@ def measure(
     """Microseconds of one call, a value for each round, of every way in turn."""
     times: dict[str, list[float]] = {name: [] for name in ways}
     order = list(ways)
-    for number in range(rounds + 10):
+    for number in track(range(rounds + 10), "rounds"):
         order.append(order.pop(0))  # nobody is always first
         for name in order:
             way = ways[name]

@@ -37,7 +37,7 @@ def check(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="print one JSON object")] = False,
 ) -> None:
-    """Run PTX of any origin on the emulator and report what a GPU would get wrong.
+    """Run PTX on the emulator, which reports what a GPU would get wrong.
 
     Exit code 0: it ran clean; 1: a finding or an error; 2: it uses what the emulator does not
     execute.

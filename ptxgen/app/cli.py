@@ -23,8 +23,13 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.add_typer(layout_app, name="layout")
-app.command()(check)
+KERNELS, CODE, MODELS, MACHINE = (
+    "Kernels of the catalogue",
+    "Code: a kernel, or anybody's PTX, cubin or listing",
+    "Layouts and models",
+    "This machine",
+)
+app.add_typer(layout_app, name="layout", rich_help_panel=MODELS)
 
 
 class BackendName(StrEnum):
@@ -60,15 +65,15 @@ def _root(
     """Options before the command."""
 
 
-@app.command("list")
+@app.command("list", rich_help_panel=KERNELS)
 def list_(json: Json = False) -> None:
-    """The kernels, each with its fields: default, legal values, meaning."""
+    """List the kernels, each with its fields: default, legal values, meaning."""
     from ptxgen.app import catalogue, output
 
     raise typer.Exit(output.deliver(catalogue.listing, as_json=json))
 
 
-@app.command()
+@app.command(rich_help_panel=KERNELS, epilog="ptxgen emit gemm:tile=128x256x64,stages=4 -o k.ptx")
 def emit(
     kernel: Reference,
     file: Annotated[
@@ -82,22 +87,22 @@ def emit(
     raise typer.Exit(output.deliver(lambda: show.emit(kernel, file), as_json=json))
 
 
-@app.command()
+@app.command(rich_help_panel=KERNELS, epilog="ptxgen inspect gemm:stages=max")
 def inspect(kernel: Reference, json: Json = False) -> None:
-    """Config, shared memory, roles, registers, barriers, ptxas's report and the SASS mix."""
+    """Show a kernel on one page: config, shared memory, roles, registers, barriers, SASS mix."""
     from ptxgen.app import output, show
 
     raise typer.Exit(output.deliver(lambda: show.inspect(kernel), as_json=json))
 
 
-@app.command()
+@app.command(rich_help_panel=CODE, epilog="ptxgen verify gemm:cluster=1x1")
 def verify(
     what: Annotated[
         str, typer.Argument(metavar="WHAT", help="a kernel reference, a .ptx or a .cubin file")
     ],
     json: Json = False,
 ) -> None:
-    """Hold the SASS against what the kernel promises, and show which hardware paths it took.
+    """Hold SASS against what its kernel promises, and show the hardware paths it takes.
 
     Of a file no promises are known: a fallback, TMA issued lane by lane, a spill or a remark of
     ptxas about lost performance count as failures. Exit code 1 for a failure.
@@ -107,7 +112,7 @@ def verify(
     raise typer.Exit(output.deliver(lambda: show.verify(what), as_json=json))
 
 
-@app.command()
+@app.command(rich_help_panel=CODE, epilog="ptxgen sass k.cubin --map")
 def sass(
     what: Annotated[
         str,
@@ -122,17 +127,21 @@ def sass(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Print the SASS of a kernel, a PTX file or a cubin, with the PTX line of each instruction."""
+    """Print SASS, with the PTX line of each instruction."""
     from ptxgen.app import output, show
 
     work = lambda: show.sass(what, beside=beside, html=html)  # noqa: E731
     raise typer.Exit(output.deliver(work, as_json=json))
 
 
-@app.command()
+@app.command(
+    rich_help_panel=CODE, epilog="ptxgen diff gemm:stages=3 gemm:stages=4 --html diff.html"
+)
 def diff(
-    a: Annotated[str, typer.Argument(metavar="A", help="as for sass")],
-    b: Annotated[str, typer.Argument(metavar="B", help="as for sass")],
+    a: Annotated[
+        str, typer.Argument(metavar="A", help="a kernel reference, a .ptx, .cubin or .sass file")
+    ],
+    b: Annotated[str, typer.Argument(metavar="B", help="the same, of what it is compared with")],
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="write a page that opens alone")
     ] = None,
@@ -144,7 +153,7 @@ def diff(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Compare the SASS of two kernels or files, beyond addresses, labels and register names.
+    """Compare SASS, beyond addresses, labels and register names.
 
     Blocks and loops are matched by what they do. Exit code 0 when the code is the same, 1 when not.
     """
@@ -154,7 +163,10 @@ def diff(
     raise typer.Exit(output.deliver(work, as_json=json))
 
 
-@app.command()
+app.command(rich_help_panel=CODE, epilog="ptxgen check k.ptx --grid 4 --arg x=f32[1000]")(check)
+
+
+@app.command(rich_help_panel=KERNELS, epilog="ptxgen run gemm --m 300 --n 520 --k 200")
 def run(
     kernel: Reference,
     m: Annotated[int, typer.Option(min=0, help="rows of A and D")] = 300,
@@ -171,7 +183,10 @@ def run(
     ] = InputKind.random,
     json: Json = False,
 ) -> None:
-    """Run a kernel on made-up arrays and compare it with NumPy in float64. Exit code 1 if wrong."""
+    """Run a kernel on made-up arrays and compare it with NumPy in float64.
+
+    Exit code 1 if the result is wrong.
+    """
     from ptxgen.app import output, trial
 
     name = backend.value if backend else None
@@ -183,30 +198,31 @@ def run(
 
 
 @app.command(
+    rich_help_panel=MODELS,
     context_settings={
         "allow_extra_args": True,
         "ignore_unknown_options": True,
         "help_option_names": [],  # so that the calculators answer --help
-    }
+    },
 )
 def model(context: typer.Context) -> None:
-    """Calculators: occupancy, wgmma feed, registers, shared memory, rooflines, waves, and more."""
+    """Calculate occupancy, wgmma feed, registers, shared memory, rooflines, waves, and more."""
     from ptxgen.app import model_cmd
 
     model_cmd.main(context.args)
 
 
-@app.command()
+@app.command(rich_help_panel=MACHINE)
 def doctor(json: Json = False) -> None:
-    """Versions, tools, driver and GPUs; what works here, what is missing, and how to get it."""
+    """Say what works here, what is missing, and how to get it: tools, driver, GPUs."""
     from ptxgen.app import diagnosis, output
 
     raise typer.Exit(output.deliver(diagnosis.examine, as_json=json))
 
 
-@app.command()
+@app.command(rich_help_panel=MACHINE)
 def demo(json: Json = False) -> None:
-    """One kernel all the way: config, PTX, cubin, checked SASS, a run, compared with NumPy."""
+    """Show one kernel all the way: config, PTX, cubin, checked SASS, a run, a comparison."""
     from ptxgen.app import output
     from ptxgen.app.demo import tour
 

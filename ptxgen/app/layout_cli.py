@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 layout_app = typer.Typer(
-    help="Layouts, drawn: swizzles, register fragments, descriptors, tensor maps, accesses.",
+    help="Draw layouts: swizzles, register fragments, descriptors, tensor maps, accesses.",
     no_args_is_help=True,
 )
 

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.syntax import Syntax
-from rich.table import Table
 from rich.text import Text
 
 from ptxgen.api import kernel_from
@@ -20,15 +18,9 @@ from ptxgen.toolchain.paths import check_paths
 from ptxgen.toolchain.sassmap import sass_map
 from ptxgen.toolchain.verify import VerifyReport
 from ptxgen.view.base import Stack
+from ptxgen.view.lexical import ptx
+from ptxgen.view.lexical import sass as code
 from ptxgen.view.page import page
-
-_SASS_STYLES = (
-    (r"//.*", "dim"),
-    (r"/\*[0-9a-f]+\*/", "dim"),
-    (r"\b[HQIB]GMMA\S*", "bold magenta"),
-    (r"\b(UTMA|UBLK)\w*\S*", "bold cyan"),
-    (r"\bSYNCS\S*", "bold yellow"),
-)
 
 
 def emit(reference: str, file: Path | None = None) -> Answer:
@@ -85,19 +77,9 @@ def _verify_file(what: str) -> Answer:
     )
 
 
-def verify_view(report: VerifyReport) -> Group:
-    """The rows of a verification as a table, reasons below those that fail."""
-    head, resources = str(report).splitlines()[:2]
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("", "check", "want", "got"):
-        table.add_column(column)
-    for row in report.rows:
-        mark = ("ok", "green") if row.ok else ("BAD", "bold red")
-        table.add_row(Text(*mark), row.name, row.want, row.got)
-        if not row.ok and row.why:
-            table.add_row("", Text(f"why: {row.why}", style="red"), "", "")
-    style = "bold green" if report.ok else "bold red"
-    return Group(Text(head, style=style), Lines(resources), Padding(table, (0, 0, 0, 2)))
+def verify_view(report: VerifyReport) -> Text:
+    """The rows of a verification as a table, reasons beside those that fail."""
+    return rich_text(report)
 
 
 def sass(what: str, *, beside: bool = False, html: Path | None = None) -> Answer:
@@ -127,18 +109,17 @@ def _sass_map(found: Subject, html: Path | None) -> Answer:
     return Answer(data=shown.to_dict(), view=rich_text(shown))
 
 
-def ptx_text(ptx: str) -> Text:
-    """PTX with colours, for a terminal."""
-    text = Syntax("", "ptx", theme="ansi_dark").highlight(ptx)
-    text.rstrip()
-    text.append("\n")
-    text.no_wrap, text.overflow = True, "ignore"  # lines stay whole, so that they can be copied
-    return text
+def ptx_text(text: str) -> Text:
+    """PTX with colours, for a terminal. Lines stay whole, so that they can be copied."""
+    return _whole(rich_text(ptx(text.splitlines())))
 
 
 def sass_text(listing: str) -> Text:
-    """SASS with the tensor, TMA and mbarrier instructions marked, for a terminal."""
-    text = Text(listing)
-    for pattern, style in _SASS_STYLES:
-        text.highlight_regex(pattern, style)
+    """SASS with its tensor, TMA and mbarrier instructions marked, for a terminal."""
+    return _whole(rich_text(code(listing.splitlines())))
+
+
+def _whole(text: Text) -> Text:
+    text.append("\n")
+    text.no_wrap, text.overflow = True, "ignore"
     return text

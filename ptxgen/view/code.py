@@ -56,19 +56,22 @@ class Code(View):
     def html(self) -> str:
         digits = max((len(line.number) for line in self.lines), default=0)
         body = "\n".join(_line(line, digits) for line in self.lines)
-        height = f"max-height:{1.45 * self.rows:g}em"
-        # No <pre>: a notebook's own rules for that are stronger than ours.
-        return f'{_STYLE}<div class="pg-code" style="{height}">{body}</div>'
+        frame = f"{_FRAME};max-height:{1.45 * self.rows:g}em"
+        return f'{_STYLE}<pre class="pg-code" style="{frame}">{body}</pre>'
 
     def __str__(self) -> str:
         return self.text()
 
 
+# On the element itself, since a notebook has rules of its own for <pre>. It must be one: what
+# exports notebooks keeps blanks in nothing else.
+_FRAME = (
+    "font:12px/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;overflow:auto;"
+    "margin:4px 0 8px;padding:6px 10px;border:1px solid rgba(128,128,128,.35);border-radius:6px;"
+    "color:inherit;background:none;white-space:pre"
+)
 _STYLE = (
-    "<style>.pg-code{font:12px/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;"
-    "overflow:auto;margin:4px 0 8px;padding:6px 10px;border:1px solid rgba(128,128,128,.35);"
-    "border-radius:6px;color:inherit;background:none;white-space:pre}"
-    ".pg-code i{font-style:normal;opacity:.45;user-select:none;white-space:pre}"
+    "<style>.pg-code i{font-style:normal;opacity:.45;user-select:none}"
     f"{role_css('.pg-code')}</style>"
 )
 
@@ -84,4 +87,5 @@ def _line(line: CodeLine, digits: int) -> str:
 def _spans(spans: tuple[Span, ...]) -> Iterator[str]:
     for span in spans:
         text = escape(span.text)
-        yield f'<span class="{span.role}">{text}</span>' if span.role else text
+        if text:
+            yield f'<span class="{span.role}">{text}</span>' if span.role else text
