@@ -12,13 +12,14 @@ from typing import Any
 from ptxgen import api, debug
 from ptxgen.configs.gemm import GemmConfig, GemmProblem
 from ptxgen.configs.gemm_pick import ranking
+from ptxgen.errors import ArgumentError, Violation
 from ptxgen.isa.dtypes import dtype as dtype_row
 from ptxgen.spec import ArrayMeta
 from runtime.allocate import empty_like, fresh
 from runtime.backend import Backend, choose
 from runtime.buffers import borrow, device_of, framework_of
 from runtime.launcher import launch
-from runtime.ops.gemm_rules import padded_columns, require
+from runtime.ops.gemm_rules import HEADLINE, Product, padded_columns, product
 from runtime.stream import LEGACY
 
 CHOICES_KEPT = 1024  # all are dropped when there are more
@@ -31,20 +32,28 @@ def gemm(
     out: object = None,
     config: GemmConfig | None = None,
     out_dtype: str | None = None,
+    precision: str | None = None,
+    transpose: str | None = None,
     stream: object = None,
     backend: str | Backend | None = None,
 ) -> object:
-    """`a @ b`: a [M, K] times b [K, N], of bf16 or f16, accumulated in f32 with K ascending.
+    """`a @ b`: a [M, K] times b [K, N], or a batch [B, M, K] times [B, K, N].
 
-    The memory of both must be contiguous along K: `a` is a row-major array, `b` is the transpose
-    `w.T` of a row-major [N, K] array (the usual layout of weights). Rows may be padded, to a
-    multiple of 16 bytes. Which it is, is read off the strides; nothing is copied.
+    Types: bf16, f16, fp8 (e4m3, e5m2, mixed or not) with f32 sums; int8 (s8, u8, mixed or not) with
+    s32 sums; f32 with `precision="tf32"` only, which drops the low 13 bits of each mantissa. Sums
+    run with K ascending (in a few parts that are added in order, where the choice splits K): the
+    result is the same bit by bit in every run and for every grid size.
 
-    Returns `out`, or a new array [M, N] of `out_dtype` (default: that of the inputs; also "f32") in
-    the framework and on the device of `a`. Where N elements are no multiple of 16 bytes, the rows
-    of a new array are padded, so it is a view. `config` overrides the choice of tile, stages and
-    cluster. `stream` and `backend` are as in `runtime.launch`. The result is the same bit by bit in
-    every run and for every grid size.
+    Operands of 16 bits may be contiguous along either axis of their matrices (`w`, `w.T`), which is
+    read off the strides. The others must be contiguous along K: `a` row-major, `b` the transpose
+    `w.T` of a row-major [N, K] array; with `transpose="copy"` an operand that is not is copied
+    first. Rows may be padded, to a multiple of 16 bytes.
+
+    Returns `out`, or a new array of `out_dtype` in the framework and on the device of `a`. The type
+    is by default that of the inputs, f32 of tf32, bf16 of fp8, s32 of int8; f32 sums can also give
+    bf16, f16, f32, e4m3 and e5m2 (which saturate). Where N elements are no multiple of 16 bytes,
+    the rows of a new array are padded, so it is a view. `config` overrides the choice of tile,
+    stages and cluster. `stream` and `backend` are as in `runtime.launch`.
 
     torch.compile traces through a call, as the operator `ptxgen::gemm`. There is no backward yet:
     one that reaches a call raises ArgumentError.
@@ -57,11 +66,13 @@ def gemm(
         from runtime.ops import gemm_torch
 
         return gemm_torch.call(
-            a, b, out=out, config=config, out_dtype=out_dtype, stream=stream, backend=backend
-        )
+            a, b, out=out, config=config, out_dtype=out_dtype, precision=precision,
+            transpose=transpose, stream=stream, backend=backend,
+        )  # fmt: skip
     return compute(
-        a, b, out=out, config=config, out_dtype=out_dtype, stream=stream, backend=backend
-    )
+        a, b, out=out, config=config, out_dtype=out_dtype, precision=precision,
+        transpose=transpose, stream=stream, backend=backend,
+    )  # fmt: skip
 
 
 def _as_operator(torch: Any, a: object, b: object) -> bool:
@@ -80,22 +91,50 @@ def compute(
     out: object = None,
     config: GemmConfig | None = None,
     out_dtype: str | None = None,
+    precision: str | None = None,
+    transpose: str | None = None,
     stream: object = None,
     backend: str | Backend | None = None,
 ) -> object:
     """`gemm`, now, whoever is looking."""
-    choice = _choice(a, b, out, out_dtype, config)
+    choice = _choice(a, b, out, out_dtype, config, precision, transpose)
     if type(a) not in CHOICES.layout_of or type(b) not in CHOICES.layout_of:
         return _without_views(choice, a, b, out, stream, backend)
+    if choice.copies:
+        a, b = _copied(choice, a, b, stream)
     if out is None:
         on = None
         if stream is not None:
             device = device_of("a", a)
             on = choose(backend, (device,)).stream(stream, device, (a, b)).handle
-        array: Any = empty_like((choice.m, choice.padded_n), choice.d_type, a, stream=on)
-        out = array if choice.padded_n == choice.n else array[:, : choice.n]
+        array: Any = empty_like(choice.shape, choice.d_type, a, stream=on)
+        out = array if choice.n is None else array[..., : choice.n]
     launch(choice.kernel, a=a, b=_transposed(b), d=out, stream=stream, backend=backend)
     return out
+
+
+def _copied(choice: _Choice, a: Any, b: Any, stream: object) -> tuple[Any, Any]:
+    """Operands with K contiguous, copied by their framework where they are not."""
+    if stream is not None:
+        raise _refused(
+            "stream", type(stream).__name__, "must be left out with transpose='copy'",
+            why="the framework copies on its current stream", fix="make the stream current",
+        )  # fmt: skip
+    if "a" in choice.copies:
+        a = _k_contiguous(a)
+    if "b" in choice.copies:
+        b = _k_contiguous(b.swapaxes(-1, -2)).swapaxes(-1, -2)
+    return a, b
+
+
+def _k_contiguous(x: Any) -> Any:
+    """A copy whose last axis is contiguous, with rows of a legal pitch."""
+    name = _meta("operand", x).dtype
+    *lead, k = x.shape
+    copy: Any = empty_like((*lead, padded_columns(k, name)), name, x)
+    copy = copy[..., :k]
+    copy[...] = x
+    return copy
 
 
 def _without_views(
@@ -107,17 +146,27 @@ def _without_views(
     backend: str | Backend | None,
 ) -> object:
     """The same for frameworks whose arrays are immutable, or that we know only by protocol."""
+    if choice.copies:
+        raise _refused(
+            "transpose", "'copy'", f"cannot be done for {type(a).__name__} arrays",
+            why="how to copy in that framework is unknown", fix="pass operands with contiguous K",
+        )  # fmt: skip
     device = device_of("a", a)
     runner = choose(backend, (device, device_of("b", b)))
     on = runner.stream(stream, device, (a, b))
     if out is not None:
         launch(choice.kernel, a=a, b=_transposed(b, on.handle), d=out, stream=on, backend=runner)
         return out
-    out = empty_like((choice.m, choice.n), choice.d_type, a, stream=on.handle)
+    whole = choice.shape if choice.n is None else (*choice.shape[:-1], choice.n)
+    out = empty_like(whole, choice.d_type, a, stream=on.handle)
     d = fresh("d", out, stream=on.handle)
     launch(choice.kernel, a=a, b=_transposed(b, on.handle), d=d, stream=on, backend=runner)
     runner.wait(on)  # the framework knows nothing of this launch, so it must have run
     return out
+
+
+def _refused(field: str, got: str, rule: str, *, why: str, fix: str) -> ArgumentError:
+    return ArgumentError(HEADLINE, [Violation(field=field, got=got, rule=rule, why=why, fix=fix)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,10 +174,10 @@ class _Choice:
     """What follows from the shapes, strides and types of a call, whatever its addresses."""
 
     kernel: api.Kernel
-    m: int
-    n: int
-    padded_n: int  # columns of a new result, so that its rows are a legal pitch
+    shape: tuple[int, ...]  # of a new result with the padding of its rows
+    n: int | None  # columns of the result, where its rows are padded
     d_type: str
+    copies: tuple[str, ...]  # operands to copy so that K is contiguous
 
 
 # What a choice depends on, by framework. Those listed here have views: `.T` moves nothing.
@@ -170,39 +219,44 @@ CHOICES = _Choices()
 
 
 def _choice(
-    a: object, b: object, out: object, out_dtype: str | None, config: GemmConfig | None
+    a: object,
+    b: object,
+    out: object,
+    out_dtype: str | None,
+    config: GemmConfig | None,
+    precision: str | None,
+    transpose: str | None,
 ) -> _Choice:
     """The checked choice for a call."""
-    rest = (out_dtype if out is None else getattr(out, "dtype", None), config)
+    rest = (
+        out_dtype if out is None else getattr(out, "dtype", None), config, precision, transpose,
+    )  # fmt: skip
     known = CHOICES.find(a, b, *rest)
     if known is not None:
         return known
     a_meta, b_meta = _meta("a", a), _meta("b", b)
-    d_type = _meta("out", out).dtype if out is not None else _name(out_dtype or a_meta.dtype)
-    require(a_meta, b_meta, d_type)
-    (m, k), n = a_meta.shape, b_meta.shape[1]
+    d_type = _meta("out", out).dtype if out is not None else out_dtype and _name(out_dtype)
+    asked = product(a_meta, b_meta, d_type, precision=precision, transpose=transpose)
     choice = _Choice(
-        kernel=_kernel(m, n, k, a_meta.dtype, d_type, config),
-        m=m,
-        n=n,
-        padded_n=padded_columns(n, d_type),
-        d_type=d_type,
+        kernel=_kernel(asked, config),
+        shape=asked.padded_shape,
+        n=asked.n if asked.n != asked.padded_n else None,
+        d_type=asked.d_type,
+        copies=asked.copies,
     )
     CHOICES.remember(choice, a, b, *rest)
     return choice
 
 
 @lru_cache(maxsize=512)
-def _kernel(
-    m: int, n: int, k: int, dtype: str, out_dtype: str, config: GemmConfig | None
-) -> api.Kernel:
+def _kernel(asked: Product, config: GemmConfig | None) -> api.Kernel:
     """The kernel for a shape. Shapes that lead to one config share one kernel."""
-    problem = GemmProblem(dtype=dtype, out_dtype=out_dtype)
     if config is None:
-        best = ranking(problem, m, n, k)[0]
-        debug.chosen(f"for D [{m}, {n}] with K = {k}: {best.explain()}")
+        shape = (asked.m, asked.n, asked.k)
+        best = ranking(asked.problem, *shape, batches=asked.batches)[0]
+        debug.chosen(f"for D [{asked.m}, {asked.n}] with K = {asked.k}: {best.explain()}")
         config = best.config
-    return _kernel_of(problem, config)
+    return _kernel_of(asked.problem, config)
 
 
 @lru_cache(maxsize=128)
@@ -225,7 +279,9 @@ def _meta(name: str, x: object) -> ArrayMeta:
 def _transposed(b: Any, stream: int | None = None) -> object:
     """[K, N] seen as [N, K]: a view of the framework's own, or the same memory described anew."""
     if type(b) in CHOICES.layout_of:
-        return b.T
+        return b.T if b.ndim == 2 else b.swapaxes(-1, -2)
     ref = borrow("b", b, stream=stream)
-    meta = replace(ref.meta, shape=ref.meta.shape[::-1], strides=ref.meta.strides[::-1])
-    return replace(ref, meta=meta)
+    *lead, k, n = range(len(ref.meta.shape))
+    order = (*lead, n, k)
+    shape, strides = ([values[i] for i in order] for values in (ref.meta.shape, ref.meta.strides))
+    return replace(ref, meta=replace(ref.meta, shape=tuple(shape), strides=tuple(strides)))

@@ -1,7 +1,9 @@
 """`ops.gemm` as operators of torch, so that its compiler and its autograd know them.
 
-    ptxgen::gemm(a, b, out_dtype=None, config="", backend=None) -> Tensor      a @ b
-    ptxgen::gemm_out(a, b, out, config="", backend=None)                       the same into `out`
+    ptxgen::gemm(a, b, out_dtype=None, config="", backend=None, precision=None, transpose=None)
+        -> Tensor                        a @ b
+    ptxgen::gemm_out(a, b, out, config="", backend=None, precision=None, transpose=None)
+        -> ()                            the same into `out`
 
 `ops.gemm` calls them inside torch.compile and where a gradient is asked for; nobody else needs to.
 Their fake kernels say what comes out (shape, strides, type) and refuse what the real ones would, so
@@ -24,7 +26,7 @@ from ptxgen.isa.dtypes import dtype as dtype_row
 from ptxgen.kernels.registry import parse_reference
 from ptxgen.spec import ArrayMeta
 from runtime.ops.gemm import compute
-from runtime.ops.gemm_rules import padded_columns, require
+from runtime.ops.gemm_rules import padded_columns, product
 
 _FIELDS = tuple((name, field.default) for name, field in options(GemmConfig).items())
 
@@ -44,6 +46,8 @@ def call(
     out: Any,
     config: GemmConfig | None,
     out_dtype: str | None,
+    precision: str | None,
+    transpose: str | None,
     stream: object,
     backend: object,
 ) -> Any:
@@ -59,7 +63,7 @@ def call(
         )
     text = "" if config is None else _spelled(config)
     if out is None:
-        return OPERATORS.gemm(a, b, out_dtype, text, backend)
+        return OPERATORS.gemm(a, b, out_dtype, text, backend, precision, transpose)
     if a.requires_grad or b.requires_grad:
         raise _refused(
             "out",
@@ -68,7 +72,7 @@ def call(
             why="what is written into out= has no gradient, in torch too",
             fix="leave out= away, or compute under torch.no_grad()",
         )
-    OPERATORS.gemm_out(a, b, out, text, backend)
+    OPERATORS.gemm_out(a, b, out, text, backend, precision, transpose)
     return out
 
 
@@ -119,8 +123,8 @@ def _no_backward(context: Any, gradient: Any) -> None:
                 field="backward",
                 got=f"a gradient of D {list(gradient.shape)}",
                 rule="cannot be carried on to a and b",
-                why="dA = dD B^T and dB = A^T dD read B and A along M and N, and this kernel reads "
-                "its operands along K only",
+                why="dA = dD B^T and dB = A^T dD are products of their own, which this operator "
+                "does not start",
                 fix="use a @ b where gradients are needed, or call gemm under torch.no_grad()",
             )
         ],
@@ -128,28 +132,63 @@ def _no_backward(context: Any, gradient: Any) -> None:
 
 
 def _gemm(
-    a: Any, b: Any, out_dtype: str | None = None, config: str = "", backend: str | None = None
+    a: Any,
+    b: Any,
+    out_dtype: str | None = None,
+    config: str = "",
+    backend: str | None = None,
+    precision: str | None = None,
+    transpose: str | None = None,
 ) -> Any:
-    return compute(a, b, out_dtype=out_dtype, config=_config(config), backend=backend)
+    return compute(
+        a, b, out_dtype=out_dtype, config=_config(config), backend=backend, precision=precision,
+        transpose=transpose,
+    )  # fmt: skip
 
 
-def _gemm_out(a: Any, b: Any, out: Any, config: str = "", backend: str | None = None) -> None:
-    compute(a, b, out=out, config=_config(config), backend=backend)
+def _gemm_out(
+    a: Any,
+    b: Any,
+    out: Any,
+    config: str = "",
+    backend: str | None = None,
+    precision: str | None = None,
+    transpose: str | None = None,
+) -> None:
+    compute(
+        a, b, out=out, config=_config(config), backend=backend, precision=precision,
+        transpose=transpose,
+    )  # fmt: skip
 
 
 def _fake_gemm(
-    a: Any, b: Any, out_dtype: str | None = None, config: str = "", backend: str | None = None
+    a: Any,
+    b: Any,
+    out_dtype: str | None = None,
+    config: str = "",
+    backend: str | None = None,
+    precision: str | None = None,
+    transpose: str | None = None,
 ) -> Any:
-    d_type = _name(out_dtype or str(a.dtype).removeprefix("torch."))
-    require(_meta(a), _meta(b), d_type)
-    (m, _), n = a.shape, b.shape[1]
-    pitch = padded_columns(n, d_type) or 1
-    dtype = getattr(torch(), dtype_row(d_type).numpy)
-    return a.new_empty_strided((m, n), (pitch, 1), dtype=dtype)
+    d_type = out_dtype and _name(out_dtype)
+    asked = product(_meta(a), _meta(b), d_type, precision=precision, transpose=transpose)
+    pitch = padded_columns(b.shape[-1], asked.d_type) or 1
+    shape = (*a.shape[:-1], b.shape[-1])
+    strides = (shape[-2] * pitch, pitch, 1)[-len(shape) :]
+    dtype = getattr(torch(), dtype_row(asked.d_type).numpy)
+    return a.new_empty_strided(shape, strides, dtype=dtype)
 
 
-def _fake_gemm_out(a: Any, b: Any, out: Any, config: str = "", backend: str | None = None) -> None:
-    require(_meta(a), _meta(b), _meta(out).dtype)
+def _fake_gemm_out(
+    a: Any,
+    b: Any,
+    out: Any,
+    config: str = "",
+    backend: str | None = None,
+    precision: str | None = None,
+    transpose: str | None = None,
+) -> None:
+    product(_meta(a), _meta(b), _meta(out).dtype, precision=precision, transpose=transpose)
 
 
 def _register() -> Operators:
@@ -158,15 +197,16 @@ def _register() -> Operators:
         "ptxgen::gemm",
         _gemm,
         mutates_args=(),
-        schema='(Tensor a, Tensor b, str? out_dtype=None, str config="", str? backend=None)'
-        " -> Tensor",
+        schema='(Tensor a, Tensor b, str? out_dtype=None, str config="", str? backend=None, '
+        "str? precision=None, str? transpose=None) -> Tensor",
         tags=(exact,),
     )
     library.custom_op(
         "ptxgen::gemm_out",
         _gemm_out,
         mutates_args=("out",),
-        schema='(Tensor a, Tensor b, Tensor(c!) out, str config="", str? backend=None) -> ()',
+        schema='(Tensor a, Tensor b, Tensor(c!) out, str config="", str? backend=None, '
+        "str? precision=None, str? transpose=None) -> ()",
         tags=(exact,),
     )
     library.register_fake("ptxgen::gemm", _fake_gemm)

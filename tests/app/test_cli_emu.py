@@ -127,5 +127,7 @@ def test_doctor_names_what_is_missing(run: Run, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_inputs_are_the_same_for_a_seed() -> None:
-    first, second = (reference.inputs("random", GemmProblem(), 4, 5, 6, seed=7) for _ in range(2))
-    assert np.array_equal(first[0], second[0])
+    first, second = (
+        reference.inputs("random", GemmProblem(), 4, 5, 6, seed=7)[0] for _ in range(2)
+    )
+    assert np.array_equal(first, second)

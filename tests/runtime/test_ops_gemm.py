@@ -9,6 +9,7 @@ from recording import RecordingBackend, Seen
 
 from ptxgen.configs.gemm import GemmConfig
 from ptxgen.errors import ArgumentError
+from ptxgen.isa.dtypes import dtype as dtype_row
 from runtime.buffers import host_bytes
 from runtime.ops import gemm
 
@@ -23,13 +24,16 @@ class Multiplying(RecordingBackend):
     def launch(self, loaded, step, params, refs, stream) -> None:
         super().launch(loaded, step, params, refs, stream)
         a, b, d = (self._view(refs[name]) for name in "abd")
-        d[...] = (a.astype(np.float32) @ b.astype(np.float32).T).astype(d.dtype)
+        d[...] = (a.astype(np.float32) @ b.astype(np.float32).swapaxes(-1, -2)).astype(d.dtype)
 
     @staticmethod
     def _view(ref):
-        dtype = {"bf16": BF16, "f16": np.float16, "f32": np.float32}[ref.meta.dtype]
-        memory = host_bytes(ref).view(dtype)
-        return np.lib.stride_tricks.as_strided(memory, ref.meta.shape, ref.meta.strides)
+        memory = host_bytes(ref)
+        if not ref.meta.size:
+            return np.empty(ref.meta.shape, dtype_row(ref.meta.dtype).np_dtype)
+        return np.ndarray(
+            ref.meta.shape, dtype_row(ref.meta.dtype).np_dtype, memory, 0, ref.meta.strides
+        )
 
 
 @pytest.fixture
@@ -102,15 +106,15 @@ def test_no_depth_gives_zeros(backend):
 @pytest.mark.parametrize(
     ("change", "named", "words"),
     [
-        (lambda a, b: (a, b.T), {"K", "b"}, r"w\.T"),
-        (lambda a, b: (np.asfortranarray(a), b), {"a"}, "MN-major"),
-        (lambda a, b: (a, np.ascontiguousarray(b)), {"b"}, "ascontiguousarray"),
+        (lambda a, b: (a, b.T), {"K"}, r"w\.T"),
         (lambda a, b: (a[:, ::2], b[::2]), {"a", "b"}, "strided"),
         (lambda a, b: (a, b.astype(np.float16)), {"b"}, "must be bf16"),
         (lambda a, b: (a[0], b), {"a"}, "two axes"),
+        (lambda a, b: (a[None], b), {"b"}, "must have 3, as a"),
+        (lambda a, b: (a[None].repeat(2, 0), b[None].repeat(3, 0)), {"batch"}, "2 in a, 3 in b"),
         (lambda a, b: (a[:, :32], b), {"K"}, "32 in a"),
     ],
-    ids=["not transposed", "a column-major", "b row-major", "strided", "dtype", "rank", "K"],
+    ids=["not transposed", "strided", "dtype", "rank", "ranks", "batch", "K"],
 )
 def test_refusals_name_operand_and_cure(backend, change, named, words):
     a, b = change(*operands(40, 24, 64))
@@ -120,10 +124,94 @@ def test_refusals_name_operand_and_cure(backend, change, named, words):
 
 
 def test_unsupported_types(backend):
-    with pytest.raises(ArgumentError, match="a=f32  must be one of bf16, f16"):
+    with pytest.raises(ArgumentError, match=r"a=f32 .*only in tf32[\s\S]*precision='tf32'"):
         gemm(*operands(8, 8, 8, np.float32), backend=backend)
+    with pytest.raises(ArgumentError, match="a=s32  must be one of bf16, f16, e4m3"):
+        gemm(*operands(8, 8, 8, np.int32), backend=backend)
+    with pytest.raises(ArgumentError, match="precision='tf32'  must be left out"):
+        gemm(*operands(8, 8, 8), precision="tf32", backend=backend)
+    with pytest.raises(ArgumentError, match="precision='tf33'  must be None or 'tf32'"):
+        gemm(*operands(8, 8, 8), precision="tf33", backend=backend)
     with pytest.raises(ArgumentError, match="out=float17  must be one of bf16, f16, f32"):
         gemm(*operands(8, 8, 8), out_dtype="float17", backend=backend)
+    with pytest.raises(ArgumentError, match=r"out=f32  must be one of s32[\s\S]*summed in s32"):
+        gemm(*operands(8, 8, 16, np.int8), out_dtype="f32", backend=backend)
+
+
+# ------------------------------------------------------------------ orders, types, batches
+
+
+@pytest.mark.parametrize("a_order", ["C", "F"])
+@pytest.mark.parametrize("b_order", ["C", "F"])
+def test_either_order_of_16_bit_operands(backend, a_order, b_order):
+    """A row-major b, as in `a @ w`, is contiguous along N."""
+    a, b = operands(40, 24, 64)
+    a, b = np.asarray(a, order=a_order), np.asarray(b, order=b_order)
+    check(gemm(a, b, backend=backend), a, b)
+    entry = backend.seen[0].loaded.spec.entry
+    assert ("at" in entry.split("_")) == (a_order == "F")
+    assert ("bt" in entry.split("_")) == (b_order == "C")
+    assert backend.seen[0].refs["a"].meta.address == a.ctypes.data  # nothing is copied
+
+
+E4M3, E5M2 = ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2
+
+
+@pytest.mark.parametrize(
+    ("a_type", "b_type", "out", "name"),
+    [
+        (E4M3, E4M3, BF16, "gemm_e4m3_bf16"),
+        (E5M2, E4M3, BF16, "gemm_e5m2_e4m3_bf16"),
+        (np.int8, np.int8, np.int32, "gemm_s8_s32"),
+        (np.uint8, np.int8, np.int32, "gemm_u8_s8_s32"),
+        (np.float32, np.float32, np.float32, "gemm_tf32_f32"),
+    ],
+)
+def test_other_types(backend, a_type, b_type, out, name):
+    a, b = operands(40, 24, 64)
+    a, b = np.abs(a).astype(a_type), b.astype(b_type)
+    options = {"precision": "tf32"} if a_type == np.float32 else {}
+    d = gemm(a, b, backend=backend, **options)
+    assert d.dtype == out
+    check(d, a, b)
+    assert backend.seen[0].loaded.spec.entry.startswith(name)
+
+
+def test_other_types_are_read_along_k_only(backend):
+    """What is not contiguous along K is refused by name, or copied on request."""
+    a, b = operands(40, 24, 72, np.int8)
+    a = np.pad(a, ((0, 0), (0, 8)))[:, :72]  # rows of 80 bytes
+    row_major = np.ascontiguousarray(b)
+    with pytest.raises(ArgumentError, match=r"b=s8 \[K, N\].*MN-major") as caught:
+        gemm(a, row_major, backend=backend)
+    assert "transpose='copy'" in str(caught.value)
+    check(gemm(a, row_major, transpose="copy", backend=backend), a, row_major)
+    assert backend.seen[0].refs["b"].meta.strides == (80, 1)  # rows of a legal pitch
+    check(gemm(a[:, ::2], b[::2], transpose="copy", backend=backend), a[:, ::2], b[::2])
+    with pytest.raises(ArgumentError, match="transpose='move'  must be None or 'copy'"):
+        gemm(a, row_major, transpose="move", backend=backend)
+
+
+def test_batches(backend):
+    rng = np.random.default_rng(3)
+    a = rng.integers(-4, 5, (3, 40, 64)).astype(BF16)
+    w = rng.integers(-4, 5, (3, 24, 64)).astype(BF16)
+    b = w.swapaxes(-1, -2)
+    out = gemm(a, b, backend=backend)
+    assert out.shape == (3, 40, 24)
+    check(out, a, b)
+    check(gemm(a, np.ascontiguousarray(b), backend=backend), a, b)
+    padded = gemm(
+        a, rng.integers(-4, 5, (3, 129, 64)).astype(BF16).swapaxes(-1, -2), backend=backend
+    )
+    assert padded.shape == (3, 40, 129)
+    assert padded.strides == (40 * 272, 272, 2)
+
+
+def test_few_rows_choose_a_swapped_tile(backend):
+    a, b = operands(16, 4096, 4096)
+    check(gemm(a, b, backend=backend), a, b)
+    assert "swap" in backend.seen[0].loaded.spec.entry
 
 
 def test_one_kernel_a_config(backend):
