@@ -15,9 +15,10 @@ from ptxgen.spec import Dim3, KernelSpec, ScalarParam, TensorMapParam
 from ptxgen.templating.render import render_own
 
 TEMPLATE = "kernels/gemm.ptx.j2"
-# The least that has what a kernel needs, so that old drivers take it too: wgmma, TMA and
-# setmaxnreg; s8 beside u8.
-PTX_VERSION, PTX_VERSION_MIXED_INT8 = (8, 0), (8, 4)
+# The least that has what a kernel needs, so that old drivers take it too.
+PTX_VERSION = (8, 0)  # wgmma, TMA, setmaxnreg
+PTX_VERSION_FP8_OUT = (8, 1)  # cvt to fp8
+PTX_VERSION_MIXED_INT8 = (8, 4)  # wgmma of s8 with u8
 
 
 def entry(g: Gemm) -> str:
@@ -56,10 +57,9 @@ def spec(g: Gemm) -> KernelSpec:
         swizzle=g.store_swizzle.span, use="store",
     )  # fmt: skip
     maps = (load("tmap_a", g.a), load("tmap_b", g.b), store)
-    mixed_int8 = g.problem.accumulator == "s32" and g.problem.a is not g.problem.b
     return KernelSpec(
         entry=entry(g),
-        ptx_version=PTX_VERSION_MIXED_INT8 if mixed_int8 else PTX_VERSION,
+        ptx_version=_ptx_version(g),
         params=(
             *(_with_batch(param) if g.problem.batched else param for param in maps),
             *(ScalarParam(name=name, ptx_type="u32") for name in _scalars(g)),
@@ -68,6 +68,13 @@ def spec(g: Gemm) -> KernelSpec:
         cluster=Dim3(g.cluster_size),
         smem_bytes=g.smem.total,
     )
+
+
+def _ptx_version(g: Gemm) -> tuple[int, int]:
+    p = g.problem
+    if p.accumulator == "s32" and p.a is not p.b:
+        return PTX_VERSION_MIXED_INT8
+    return PTX_VERSION_FP8_OUT if p.output.bytes == 1 else PTX_VERSION
 
 
 def _with_batch(param: TensorMapParam) -> TensorMapParam:
