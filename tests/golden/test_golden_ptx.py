@@ -18,8 +18,8 @@ from ptxgen.ptx import parse, signature
 pytestmark = pytest.mark.unit
 
 FOLDER = Path(__file__).parent
-# One of each kind: the default, with everything on; the smallest, with a cluster of one; K split and
-# swapped, with partial sums and a transposed store; and a batch of fp8 in the largest cluster.
+# One of each kind: the default, with everything on; the smallest, with a cluster of one; K split
+# and swapped, with partial sums and a transposed store; a batch of fp8 in the largest cluster.
 KERNELS = {
     "gemm/default.ptx": "gemm",
     "gemm/small_f32.ptx": "gemm:tile=64x64x64,out_dtype=f32,stages=2,cluster=1x1,wait_depth=0",

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from math import prod
 
 import pytest
+from gemm_family import MEMBERS, cover
 
 import ptxgen
 from ptxgen.isa.dtypes import dtype
@@ -93,6 +94,12 @@ def test_signature(contract: Contract) -> None:
         else:
             assert isinstance(want, ScalarParam)
             assert (given.type, given.count) == (want.ptx_type, None)
+
+
+@pytest.mark.parametrize("text", [*MEMBERS, *cover()])
+def test_signature_of_every_kind(text: str) -> None:
+    """Order and types of parameters, whatever batches and splits add to them."""
+    test_signature(Contract(registry.build(*registry.parse_reference(text))))
 
 
 def test_title_and_roles(contract: Contract) -> None:
