@@ -111,7 +111,7 @@ def bad_arguments_are_named() -> None:
         ({"b": integers(64, 72)}, ("K of b",)),
         ({"a": base[:, 1:65]}, ("2 B past one",)),
         ({"a": base[:, :128:2]}, ("contiguous",)),
-        ({"a": integers(64, 128).T}, ("MN-major",)),
+        ({"a": integers(64, 128).T}, ("contiguous K", "a_major=mn")),
         ({"a": integers(128, 100)[:, :64]}, ("200",)),
         ({"d": t.empty(128, 129, dtype=t.bfloat16, device="cuda")}, ("N of d",)),
         ({"d": a}, ("must not overlap a",)),
