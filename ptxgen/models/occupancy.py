@@ -136,7 +136,7 @@ def occupancy(
     if broken:
         raise ConfigError("no CTA can have these resources", broken)
 
-    warps = align_up(-(-threads // WARP_THREADS), SM_PARTITIONS)
+    warps = -(-threads // WARP_THREADS)
     per_warp = align_up(registers * WARP_THREADS, REGISTER_ALLOCATION_PER_WARP)
     warps_per_partition = REGISTERS_PER_SM // SM_PARTITIONS // per_warp
     smem = align_up(smem_bytes, SMEM_ALLOCATION_BYTES) + SMEM_RESERVED_BYTES
