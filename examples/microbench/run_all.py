@@ -40,12 +40,17 @@ def ask(script: str, options: Sequence[str]) -> list[Row]:
     if ended.code != 0:
         how = "hangs" if ended.code is None else f"ends with {ended.code}"
         rows.append(
-            {"fact": script, "finding": f"{how}: {_last(ended.err)}", "error": ended.err[-2000:]}
+            {"fact": script, "finding": f"{how}: {_last(ended.err)}", "error": _relative(ended.err[-2000:])}
         )
     seconds = round(time.perf_counter() - start, 2)
     return [
         {**row, "script": f"examples/microbench/{script}.py", "seconds": seconds} for row in rows
     ]
+
+
+def _relative(text: str) -> str:
+    """A traceback without the folder of this checkout."""
+    return text.replace(f"{HERE.parents[1]}/", "")
 
 
 def _last(text: str) -> str:
