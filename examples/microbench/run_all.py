@@ -40,7 +40,11 @@ def ask(script: str, options: Sequence[str]) -> list[Row]:
     if ended.code != 0:
         how = "hangs" if ended.code is None else f"ends with {ended.code}"
         rows.append(
-            {"fact": script, "finding": f"{how}: {_last(ended.err)}", "error": _relative(ended.err[-2000:])}
+            {
+                "fact": script,
+                "finding": f"{how}: {_last(ended.err)}",
+                "error": _relative(ended.err[-2000:]),
+            }
         )
     seconds = round(time.perf_counter() - start, 2)
     return [

@@ -161,8 +161,8 @@ def _legal(problem: GemmProblem, swapped_n: int) -> tuple[GemmConfig, ...]:
 def _staging(problem: GemmProblem, fields: dict[str, Any]) -> dict[str, Any]:
     """The largest tile gives a stage up for wider slabs of D.
 
-    Up to 4% faster at K = 512, 1% at 2048 to 4096, nothing at 2048^3; slower by 1.5% where rows are no
-    multiple of 128 bytes (5000x3000x2104, for which another tile is picked). See NOTES.md.
+    Up to 4% faster at K = 512, 1% at 2048 to 4096, nothing at 2048^3; slower by 1.5% where rows are
+    no multiple of 128 bytes (5000x3000x2104, for which another tile is picked). See NOTES.md.
     """
     if fields["tile"] == TILES[0] and problem.output.bytes == 2:
         return {"stages": 3, "store_n": 128, "store_slabs": 2}

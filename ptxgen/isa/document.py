@@ -32,9 +32,9 @@ columns count cases. Tests hold each column:
 * **H200**: the hardware has run the same kernel on the same inputs, and the emulator's result
   agrees: the same bits, for `approx` functions 2 ulp. `tests/gpu/record_isa.py` records.
 
-A case that the H200 column lacks was not answered, or **the emulator's answer differs**: those stand,
-with both answers, in `examples/results/isa_open.jsonl`. Most cases of bulk tensor copies are of the
-first kind: their recording ended in faults whose cause is not known.
+A case that the H200 column lacks was not answered, or **the emulator's answer differs**: those
+stand, with both answers, in `examples/results/isa_open.jsonl`. Most cases of bulk tensor copies are
+of the first kind: their recording ended in faults whose cause is not known.
 """
 
 
