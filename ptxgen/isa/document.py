@@ -30,7 +30,8 @@ columns count cases. Tests hold each column:
 * **emulator**: the emulator executes a kernel of that one instruction; what it refuses raises
   `UnsupportedPtx` with the line.
 * **H200**: the hardware has run the same kernel on the same inputs, and the emulator's result
-  agrees: the same bits, for `approx` functions 2 ulp. `tests/gpu/record_isa.py` records.
+  agrees: the same bits; for `approx` functions 2 ulp, or the error that the PTX ISA states.
+  `tests/gpu/record_isa.py` records.
 """
 
 
