@@ -187,9 +187,7 @@ def multiply(e: Emitter, op: Op) -> None:
         product = f"multiply({rows[0]}, {rows[1]}, dtype=DT_{wide})"
         if part == "hi":
             product = f"({product} >> {bits}).astype(DT_{code})"
-    out_code = (
-        code if part != "wide" else (SIGNED_CODE[out_bits] if is_signed else BITS_CODE[out_bits])
-    )
+    out_code = (SIGNED_CODE if is_signed else BITS_CODE)[out_bits]
     if c is None:
         e.assign(d, product, out_code)
     elif op.has("sat"):

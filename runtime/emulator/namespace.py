@@ -23,7 +23,6 @@ from . import (
     mbarrier,
     mbarrier_forms,
     mma,
-    order,
     register_pool,
     tma,
     warp,
@@ -135,7 +134,6 @@ NAMESPACE: dict[str, Any] = {
             "mbarrier_tx", "mbarrier_wait",
         )
     },
-    "init_fence": order.init_fence, "proxy_fence": order.proxy_fence, "order_fence": order.fence,
     "check_rank": mbarrier_forms.check_rank,
     **{
         name: getattr(tma, name)
@@ -145,7 +143,6 @@ NAMESPACE: dict[str, Any] = {
         name: getattr(bulk, name)
         for name in (
             "bulk_load", "bulk_store", "bulk_commit", "bulk_wait", "cp_async", "async_arrive",
-            "cp_async_commit", "cp_async_wait",
         )
     },
     **{
