@@ -30,11 +30,11 @@ columns count cases. Tests hold each column:
 * **emulator**: the emulator executes a kernel of that one instruction; what it refuses raises
   `UnsupportedPtx` with the line.
 * **H200**: the hardware has run the same kernel on the same inputs, and the emulator's result
-  agrees: the same bits, for `approx` functions 2 ulp. `tests/gpu/record_isa.py` records.
+  agrees: the same bits; for `approx` functions 2 ulp, or the error that the PTX ISA states.
+  `tests/gpu/record_isa.py` records.
 
-A case that the H200 column lacks was not answered, or **the emulator's answer differs**: those
-stand, with both answers, in `examples/results/isa_open.jsonl`. Most cases of bulk tensor copies are
-of the first kind: their recording ended in faults whose cause is not known.
+A case that the H200 column lacks was not answered: most are bulk tensor copies, whose recording
+ended in faults of unknown cause.
 """
 
 

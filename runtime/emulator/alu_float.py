@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from .emit import Emitter
 from .isa import never, opcode
-from .operands import Imm, Op, Value
+from .operands import Imm, Op, Reg, Value
 from .values import float_bits, type_bits
 
 HALF_TYPES = frozenset({"f16", "f16x2", "bf16", "bf16x2"})
 ROUNDING = frozenset({"rn", "rz", "rm", "rp", "rna"})
 UFUNC = {"add": "add", "sub": "subtract", "mul": "multiply", "div": "divide"}
-EXACT = {"add": "add_odd", "sub": "sub_odd", "mul": "multiply", "div": "div_odd"}
+EXACT = {"add": "add_odd", "sub": "sub_odd", "mul": "mul_odd", "div": "div_odd"}
 KNOWN_QUALIFIERS = ROUNDING | {
     "ftz", "sat", "approx", "full", "NaN", "relu", "noftz", "xorsign", "abs", "oob",
 }  # fmt: skip
@@ -42,8 +42,8 @@ def typed(value: Value, type_: str) -> Value:
 def read(e: Emitter, op: Op, value: Value, type_: str) -> str:
     """An operand as a row of its own float type (f64 for the half types)."""
     if type_ in HALF_TYPES:
-        row = _half_bits(e, value, type_)
-        return f"{type_.removesuffix('x2')}_to_f64({row})"
+        row = f"{type_.removesuffix('x2')}_to_f64({_half_bits(e, value, type_)})"
+        return f"ftz_half({row})" if op.has("ftz") else row
     row = e.vector(value, {"f32": "F", "f64": "D"}[type_], array=True)
     return f"ftz({row})" if op.has("ftz") and type_ == "f32" else row
 
@@ -73,6 +73,8 @@ def write(e: Emitter, op: Op, d: Value, row: str, type_: str, exact: bool = True
         row = f"round_{type_}({row}, '{_mode(op)}')"
     if op.has("ftz"):
         row = f"ftz({row})"
+    if type_ == "f32":
+        row = f"one_nan({row})"
     e.assign(d, row, {"f32": "F", "f64": "D"}[type_])
 
 
@@ -98,6 +100,8 @@ def float_binary(e: Emitter, op: Op) -> None:
         if not op.has("ftz", "sat"):
             code = {"f32": "F", "f64": "D"}[type_]
             e.apply(UFUNC[op.opcode], d, code, e.vectors((a, b), code))
+            if type_ == "f32" and isinstance(d, Reg):
+                e.line(f"settle_nan(F[{e.slots[d.id]}], {e.mask_argument()})")
             return
         x, y = (read(e, op, v, type_) for v in (a, b))
         write(e, op, d, f"{UFUNC[op.opcode]}({x}, {y})", type_)
@@ -105,27 +109,22 @@ def float_binary(e: Emitter, op: Op) -> None:
     if type_ == "f64":
         raise op.unsupported(f"rounding .{mode} of f64")
     x, y = (f"{read(e, op, v, type_)}.astype(DT_D)" for v in (a, b))
-    write(e, op, d, f"{EXACT[op.opcode]}({x}, {y})", type_, exact=False)
+    write(e, op, d, f"{EXACT[op.opcode]}({x}, {y}, '{mode}')", type_, exact=False)
 
 
 def float_unary(e: Emitter, op: Op) -> None:
-    """neg and abs: they act on the sign bit alone, NaN included."""
+    """neg and abs: additions to zero in hardware, so a NaN is the one that additions give; of f64
+    it passes unchanged."""
     type_, _ = _check(op)
     d, a = op.operands
-    bits = type_bits(type_)
-    sign = {"f16": 0x8000, "bf16": 0x8000, "f16x2": 0x80008000, "bf16x2": 0x80008000,
-            "f32": 1 << 31, "f64": 1 << 63}[type_]  # fmt: skip
-    code = {16: "H", 32: "U", 64: "W"}[bits]
-    if op.has("ftz") and type_ in HALF_TYPES:
-        function = {"neg": "negative", "abs": "absolute"}[op.opcode]
-        write(e, op, d, f"{function}({read(e, op, a, type_)})", type_)
-        return
-    if op.has("ftz"):
-        row = f"ftz({e.vector(a, 'F', array=True)}).view(DT_U)"
+    function = {"neg": "negative", "abs": "absolute"}[op.opcode]
+    row = read(e, op, a, type_)
+    if type_ == "f64":
+        name = e.temporary(row)
+        row = f"where(isnan({name}), {name}, {function}({name}))"
     else:
-        row = e.vector(a, code, array=True)
-    form = f"({row} ^ {sign})" if op.opcode == "neg" else f"({row} & {(1 << bits) - 1 - sign})"
-    e.assign(d, form, code)
+        row = f"{function}({row})"
+    write(e, op, d, row, type_)
 
 
 @opcode("fma", uniform=never, pure=True)
@@ -140,7 +139,7 @@ def fused(e: Emitter, op: Op) -> None:
         raise op.unsupported(f"rounding .{mode} of f64")
     else:
         # Products of f32 (24 bits) and of halves are exact in f64, so only the sum is inexact.
-        write(e, op, d, f"fma_odd({x}, {y}, {z})", type_, exact=False)
+        write(e, op, d, f"fma_odd({x}, {y}, {z}, '{mode}')", type_, exact=False)
 
 
 FUNCTIONS = ("sqrt", "rcp", "rsqrt", "ex2", "lg2", "sin", "cos", "tanh")
@@ -160,6 +159,8 @@ def function(e: Emitter, op: Op) -> None:
         raise op.unsupported(f"rounding .{mode} of f64")
     elif exact_form:
         write(e, op, d, f"{op.opcode}_odd({x}.astype(DT_D))", type_, exact=False)
+    elif type_ == "f64" and op.has("ftz"):
+        write(e, op, d, f"cut_low_word(approx_{op.opcode}(cut_low_word({x})))", type_)
     else:
         wide = x if type_ != "f32" else f"{x}.astype(DT_D)"
         write(e, op, d, f"approx_{op.opcode}({wide})", type_, exact=type_ == "f64")

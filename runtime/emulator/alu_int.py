@@ -169,9 +169,9 @@ def multiply(e: Emitter, op: Op) -> None:
         if part == "hi":
             product = f"({product} >> {bits})"
         if c is not None:
-            product = f"{product} + {e.scalar(c, out_bits)}"
-        if op.has("sat"):
-            raise op.unsupported("mad.hi.sat")
+            product = f"{product} + {e.scalar(c, out_bits, op.has('sat'))}"
+        if op.has("sat"):  # mad.hi.sat.s32: the sum is what saturates
+            product = f"saturate_s32({product})"
         e.set_scalar(d, f"{product} & {(1 << out_bits) - 1}")
         return
     code = SIGNED_CODE[bits] if is_signed else BITS_CODE[bits]
@@ -187,11 +187,12 @@ def multiply(e: Emitter, op: Op) -> None:
         product = f"multiply({rows[0]}, {rows[1]}, dtype=DT_{wide})"
         if part == "hi":
             product = f"({product} >> {bits}).astype(DT_{code})"
-    out_code = (
-        code if part != "wide" else (SIGNED_CODE[out_bits] if is_signed else BITS_CODE[out_bits])
-    )
+    out_code = (SIGNED_CODE if is_signed else BITS_CODE)[out_bits]
     if c is None:
         e.assign(d, product, out_code)
+    elif op.has("sat"):
+        total = f"{product}.astype(DT_X) + {e.vector(c, 'I', array=True)}"
+        e.assign(d, f"clip({total}, -2147483648, 2147483647).astype(DT_I)", "I")
     else:
         name = e.temporary(product)
         e.apply("add", d, out_code, [name, e.vector(c, out_code)])

@@ -347,12 +347,15 @@ def cp_async(
         raise hazard("cp-async-size", f"src-size {int(active.max())} exceeds cp-size {size}",
                      path=p, line=line, cure="keep src-size within cp-size",
                      isa="9.7.9.25.1 cp.async")  # fmt: skip
-    width, parts = min(size, 4), size // min(size, 4)
-    rows: Array = np.zeros((parts, 32), np.uint32)
-    some = take > 0
-    reading = some if mask is None else mask & some
-    if (reading & p.m).any():
-        loaded = load_rows(p, "global", src, width, parts, reading & p.m, line)
-        keep = np.arange(parts)[:, None] * width < take[None, :]
-        rows = np.where(keep, loaded, np.uint32(0))
+    width = 4 if not (active & 3).any() else 1
+    rows = np.zeros((size // width, 32), f"u{width}")
+    reading = (p.m if mask is None else mask & p.m) & (take > 0)
+    if (take[reading] == size).all():
+        if reading.any():
+            rows = load_rows(p, "global", src, width, len(rows), reading, line)
+    else:  # no byte past src-size is read
+        for i in range(len(rows)):
+            wanted = reading & (take > i * width)
+            if wanted.any():
+                rows[i] = load_rows(p, "global", src + i * width, width, 1, wanted, line)[0]
     store_rows(p, "shared", dst, width, list(rows), mask, line)

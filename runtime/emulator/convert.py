@@ -6,15 +6,26 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .alu_float import HALF_TYPES, typed
+from .alu_float import typed
 from .emit import Emitter
-from .functions_float import HALF_NAN, f32_to_bf16, f64_to_f16, relu, round_f32, saturate
+from .functions_float import (
+    HALF_NAN,
+    f64_to_bf16,
+    f64_to_f16,
+    ftz,
+    one_nan,
+    relu,
+    round_f32,
+    saturate,
+)
 from .isa import all_sources, opcode
 from .operands import Op, Reg, Value
 from .space import WINDOWS
 from .values import BF16, BITS_CODE, E4M3, E5M2, Array, type_bits
 
 F32, F64, U16, U32 = np.float32, np.float64, np.uint16, np.uint32
+F64_NAN_AS_F16 = U16(0x7E00)
+TF32_NAN = 0x7FFFE000
 INTEGER_ROUNDING = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 FLOAT_TYPES = frozenset({"f16", "bf16", "f32", "f64"})
 PACKED = frozenset({"f16x2", "bf16x2", "e4m3x2", "e5m2x2"})
@@ -50,14 +61,15 @@ def convert(e: Emitter, op: Op) -> None:
         row = e.bits_row(
             source, source.bits if isinstance(source, Reg) else max(type_bits(src), 16)
         )
-        row = f"int_to_f64({row}, '{src}')" if dst in HALF_TYPES else f"int_row({row}, '{src}')"
+        row = f"int_row({row}, '{src}')"
         _write(e, d, f"int_to_float({row}, '{dst}', '{_mode(op, 'rn')}', {_flags(op)})", dst)
     elif _is_integer(dst):
         row = _float_row(e, sources[0], src)
         mode = next((q for q in modifiers if q in INTEGER_ROUNDING), None)
         if mode is None:
             raise op.unsupported("a float-to-integer conversion needs .rni, .rzi, .rmi or .rpi")
-        _write(e, d, f"float_to_int({row}, '{dst}', '{src}', '{mode}')", dst)
+        row = f"float_to_int({row}, '{dst}', '{src}', '{mode}', {_flags(op)})"
+        _write(e, d, row, dst)
     elif dst in FLOAT_TYPES and src in FLOAT_TYPES:
         row = _float_row(e, sources[0], src)
         mode = next((q for q in modifiers if q in INTEGER_ROUNDING), _mode(op, "rn"))
@@ -118,7 +130,8 @@ def _limits(type_: str) -> tuple[int, int]:
 
 def _to_tf32(e: Emitter, op: Op) -> None:
     d, a = op.operands
-    e.assign(d, f"f32_to_tf32({e.bits_row(typed(a, 'f32'), 32)}, '{_mode(op, 'rna')}')", "U")
+    row = e.bits_row(typed(a, "f32"), 32)
+    e.assign(d, f"f32_to_tf32({row}, '{_mode(op, 'rna')}', {_flags(op)})", "U")
 
 
 def _packed(e: Emitter, op: Op, dst: str, src: str) -> None:
@@ -169,10 +182,6 @@ def int_row(bits: Array, src: str) -> Array:
     return bits.astype(f"u{narrow.itemsize}").view(narrow)
 
 
-def int_to_f64(bits: Array, src: str) -> Array:
-    return int_row(bits, src).astype(F64)
-
-
 def int_to_int(bits: Array, src: str, dst: str, register: int, sat: int) -> Array:
     value = int_row(bits, src)
     if sat:
@@ -195,26 +204,38 @@ def extend(bits: Array, dst: str, register: int) -> Array:
 
 
 def int_to_float(value: Array, dst: str, mode: str, flags: int) -> Array:
+    if flags & 2:  # .sat: to [0, 1]
+        value = np.clip(value, 0, 1)
     if dst == "f64":
-        return value.astype(F64).view(np.uint64)
+        return _directed(value, mode).view(np.uint64)
+    odd = _int_to_odd(value)
     if dst == "f32":
-        if mode == "rn":
-            return value.astype(F32).view(U32)
-        return _directed(value, mode).view(U32)
-    if dst == "f16":
-        return f64_to_f16(value, mode, 0)
-    return f32_to_bf16(round_f32(value, "rn"), mode)
+        return round_f32(odd, mode).view(U32)
+    return f64_to_f16(odd, mode, 0) if dst == "f16" else f64_to_bf16(odd, mode, 0)
+
+
+def _int_to_odd(value: Array) -> Array:
+    """Integers as f64: exact, or of 53 bits and more cut, the last bit set where bits were lost."""
+    negative = value < 0
+    wide = value.astype(np.uint64 if value.dtype.kind == "u" else np.int64)
+    magnitude = np.where(negative, -wide, wide).astype(np.uint64)
+    lost = (magnitude & np.uint64(0x7FF)) != 0
+    cut = magnitude >> np.uint64(11) << np.uint64(11) | lost.astype(np.uint64) << np.uint64(11)
+    out = np.where(magnitude >> np.uint64(53), cut, magnitude).astype(F64)
+    return np.where(negative, -out, out)
 
 
 def _directed(value: Array, mode: str) -> Array:
-    """Integers of up to 64 bits to f32, rounded towards a side, exactly."""
-    out = value.astype(F32)
+    """Integers of up to 64 bits to f64, exactly rounded."""
+    out = value.astype(F64)
+    if mode == "rn":
+        return out
     for i, v in enumerate(value.tolist()):
         near = int(out[i])
         if (mode == "rp" and near < v) or (mode == "rz" and near < v < 0):
-            out[i] = np.nextafter(out[i], F32(np.inf))
+            out[i] = np.nextafter(out[i], np.inf)
         elif (mode == "rm" and near > v) or (mode == "rz" and near > v > 0):
-            out[i] = np.nextafter(out[i], F32(-np.inf))
+            out[i] = np.nextafter(out[i], -np.inf)
     return out
 
 
@@ -229,9 +250,10 @@ def _as_float(bits: Array, src: str) -> Array:
     return (bits.astype(U32) << U32(16)).view(F32).astype(F64)
 
 
-def float_to_int(bits: Array, dst: str, src: str, mode: str) -> Array:
+def float_to_int(bits: Array, dst: str, src: str, mode: str, flags: int) -> Array:
     """Round, then saturate. NaN gives 0, or the top bit alone for 64-bit sources or results."""
-    value = _as_float(bits, src).astype(F64)
+    value = _as_float(bits, src)
+    value = (ftz(value) if flags & 1 else value).astype(F64)
     rounded = INTEGER_ROUNDING[mode](value)
     lo, hi = _limits(dst)
     width = type_bits(dst)
@@ -248,9 +270,11 @@ def float_to_int(bits: Array, dst: str, src: str, mode: str) -> Array:
 
 def float_to_float(bits: Array, dst: str, src: str, mode: str, flags: int) -> Array:
     value = _as_float(bits, src)
-    if flags & 1 and src == "f32":
-        tiny = np.finfo(F32).tiny
-        value = np.where(np.abs(value) < tiny, np.copysign(F32(0), value), value)
+    flush = flags & 1
+    if src == "f32" and dst != "f16" and (flush or mode in INTEGER_ROUNDING):
+        # Done by instructions of f32 arithmetic, which make one NaN of all. To f16 nothing is
+        # flushed: rounded up or down, the least subnormal still gives one.
+        value = one_nan(ftz(value) if flush else value)
     if mode in INTEGER_ROUNDING:
         value = INTEGER_ROUNDING[mode](value)
         mode = "rn"
@@ -261,10 +285,16 @@ def float_to_float(bits: Array, dst: str, src: str, mode: str, flags: int) -> Ar
     if dst == "f64":
         return value.astype(F64).view(np.uint64)
     if dst == "f32":
-        return (value if src == "f32" else round_f32(value.astype(F64), mode)).view(U32)
+        if src == "f32":
+            return value.view(U32)
+        single = round_f32(value.astype(F64), mode)
+        if src != "f64":  # an exact one, by arithmetic again
+            return one_nan(single).view(U32)
+        return (ftz(single) if flush else single).view(U32)
     if dst == "f16":
-        return f64_to_f16(value.astype(F64), mode, 0)
-    return f32_to_bf16(value if src == "f32" else round_f32(value.astype(F64), "rn"), mode)
+        half = f64_to_f16(value.astype(F64), mode, 0)
+        return np.where(np.isnan(value), F64_NAN_AS_F16, half) if src == "f64" else half
+    return f64_to_bf16(value.astype(F64), mode, 0)
 
 
 def pack_bf16(lo: Array, hi: Array, mode: str, flags: int) -> Array:
@@ -343,8 +373,10 @@ def unpack_fp8(pair: Array, src: str, flags: int) -> Array:
     return np.ascontiguousarray(bits).view(U32)
 
 
-def f32_to_tf32(bits: Array, mode: str) -> Array:
+def f32_to_tf32(bits: Array, mode: str, flags: int) -> Array:
     """10 mantissa bits: rna rounds ties away from zero, rn to even, rz cuts."""
+    if flags & 4:
+        bits = relu(bits.view(F32)).view(U32)
     if mode == "rz":
         rounded = bits
     elif mode == "rna":
@@ -352,4 +384,11 @@ def f32_to_tf32(bits: Array, mode: str) -> Array:
     else:
         rounded = bits + U32(0xFFF) + ((bits >> U32(13)) & U32(1))
     special = (bits & U32(0x7F800000)) == 0x7F800000
-    return np.where(special, bits, rounded & U32(0xFFFFE000))
+    out = np.where(special, bits, rounded) & U32(0xFFFFE000)
+    if mode != "rna":
+        return np.where(np.isnan(bits.view(F32)), U32(TF32_NAN), out)
+    # Integer arithmetic: a NaN passes, and .satfinite takes the number below, of a NaN too.
+    if flags & 8:
+        finite = np.abs(out.view(F32)) < np.inf
+        out = np.where(finite, out, out - U32(0x2000))
+    return out

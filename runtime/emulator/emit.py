@@ -36,11 +36,11 @@ SPECIAL_EXPRESSIONS = {
     "%cluster_ctarank": "C.rank", "%cluster_nctarank": "C.cluster_size",
     "%is_explicit_cluster": "C.explicit_cluster", "%warpid": "p.w.index", "%nwarpid": "C.nwarps",
     "%smid": "C.smid", "%nsmid": "C.nsmid", "%gridid": "1", "WARP_SZ": "32",
-    "%dynamic_smem_size": "C.dynamic_smem", "%total_smem_size": "C.total_smem",
+    "%dynamic_smem_size": "C.dynamic_smem", "%total_smem_size": "C.total_smem - 0x400",
     "%aggr_smem_size": "C.total_smem", "%clock64": "p.clock()", "%globaltimer": "p.clock()",
     "%clock": "p.clock() & 0xFFFFFFFF", "%globaltimer_lo": "p.clock() & 0xFFFFFFFF",
     "%clock_hi": "p.clock() >> 32", "%globaltimer_hi": "p.clock() >> 32",
-    "%reserved_smem_offset_begin": "0", "%reserved_smem_offset_end": "0x400",
+    "%reserved_smem_offset_begin": "0", "%reserved_smem_offset_end": "0x120",
 }  # fmt: skip
 VECTOR_SPECIALS = {
     "%tid.x": "p.w.tid[0]", "%tid.y": "p.w.tid[1]", "%tid.z": "p.w.tid[2]", "%laneid": "LANES",

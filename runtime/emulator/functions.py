@@ -109,12 +109,21 @@ def high_product_s64(a: Array, b: Array) -> Array:
     return high.view(I64)
 
 
+def _field_operands(position: Array, length: Array, bits: int) -> list[tuple[int, int]]:
+    """Position and length of each lane. Of 32 bits the hardware reads eight of each; 64 bits are
+    done by shifts, which take all of them, as far as the width."""
+    pairs = zip(position.tolist(), length.tolist(), strict=True)
+    if bits == 32:
+        return [(pos & 255, n & 255) for pos, n in pairs]
+    return [(min(pos, bits), min(n, bits)) for pos, n in pairs]
+
+
 def bfe_rows(a: Array, position: Array, length: Array, is_signed: int) -> Array:
     """Bit field extract (PTX ISA 9.7.1.19): zero or sign extended."""
     bits = a.itemsize * 8
     out = np.zeros_like(a)
-    for i in range(32):
-        value, pos, n = int(a[i]), int(position[i]) & 255, int(length[i]) & 255
+    for i, (pos, n) in enumerate(_field_operands(position, length, bits)):
+        value = int(a[i])
         sign = 0
         if is_signed and n:
             sign = (value >> min(pos + n - 1, bits - 1)) & 1
@@ -127,12 +136,11 @@ def bfe_rows(a: Array, position: Array, length: Array, is_signed: int) -> Array:
 
 
 def bfi_rows(a: Array, b: Array, position: Array, length: Array) -> Array:
-    """Insert the low bits of a into b."""
+    """Insert the low bits of a into b (PTX ISA 9.7.1.20)."""
     bits = a.itemsize * 8
     full = (1 << bits) - 1
     out = np.empty_like(b)
-    for i in range(32):
-        pos, n = int(position[i]) & 255, int(length[i]) & 255
+    for i, (pos, n) in enumerate(_field_operands(position, length, bits)):
         field = ((1 << n) - 1) << pos & full
         out[i] = (int(b[i]) & ~field) | (int(a[i]) << pos & field)
     return out

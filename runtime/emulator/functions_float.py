@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import isfinite
+from typing import Any
 
 import numpy as np
 
@@ -16,14 +17,38 @@ from .values import BF16, Array
 
 F16, F32, F64 = np.float16, np.float32, np.float64
 U16, U32, U64 = np.uint16, np.uint32, np.uint64
-F32_NAN, HALF_NAN = 0x7FFFFFFF, 0x7FFF  # the NaNs that the hardware produces
+# The NaNs that the hardware makes of any f32 or half operation that gives one, whatever came in.
+F32_NAN, HALF_NAN = U32(0x7FFFFFFF).view(F32), 0x7FFF
 F16_TINY, F32_TINY = float(np.finfo(np.float16).tiny), float(np.finfo(F32).tiny)
+
+
+def _has_nan(x: Array) -> bool:
+    """Whether a row holds a NaN. The sum of its squares finds out cheaply."""
+    squares = np.dot(x, x)
+    return bool(squares != squares)
+
+
+def one_nan(x: Array) -> Array:
+    """An f32 row with every NaN as the hardware's."""
+    return np.where(np.isnan(x), F32_NAN, x) if _has_nan(x) else x
+
+
+def settle_nan(row: Array, mask: Array | None) -> None:
+    """The same in place, in the lanes of `mask`: the others hold what they held."""
+    if _has_nan(row):
+        found = np.isnan(row)
+        row[found if mask is None else found & mask] = F32_NAN
 
 
 def ftz(x: Array) -> Array:
     """Subnormals to zeros of the same sign (of f16 in an f16 row, else of f32)."""
     tiny = F16_TINY if x.dtype == np.float16 else F32_TINY
     return np.where(np.abs(x) < tiny, np.copysign(x.dtype.type(0), x), x)
+
+
+def ftz_half(x: Array) -> Array:
+    """f16 subnormals, of a row of f64, to zeros of the same sign."""
+    return np.where(np.abs(x) < F16_TINY, np.copysign(0.0, x), x)
 
 
 def relu(x: Array) -> Array:
@@ -59,31 +84,39 @@ def max_float(x: Array, y: Array, nan: int) -> Array:
 def _make_odd(s: Array, error: Array) -> Array:
     """A rounded-to-nearest f64 and the sign of what rounding lost, as an odd value."""
     bits = s.view(U64)
-    adjust = (error != 0) & np.isfinite(s) & ((bits & 1) == 0)
+    adjust = (error != 0) & np.isfinite(s) & np.isfinite(error) & ((bits & 1) == 0)
     step = np.where((error > 0) == (s > 0), U64(1), ~U64(0))
     return np.where(adjust, bits + step, bits).view(F64)
 
 
-def _sum_odd(p: Array, c: Array) -> Array:
+def _sum_odd(p: Array, c: Array, mode: str) -> Array:
     s = p + c
     b = s - p
-    return _make_odd(s, (p - (s - b)) + (c - b))
+    odd = _make_odd(s, (p - (s - b)) + (c - b))
+    if mode != "rm":
+        return odd
+    # Rounding down, a sum of zero is -0, unless both terms are +0.
+    return np.where((odd == 0) & (np.signbit(p) | np.signbit(c)), -0.0, odd)
 
 
-def add_odd(x: Array, y: Array) -> Array:
-    return _sum_odd(x, y)
+def add_odd(x: Array, y: Array, mode: str) -> Array:
+    return _sum_odd(x, y, mode)
 
 
-def sub_odd(x: Array, y: Array) -> Array:
-    return _sum_odd(x, -y)
+def sub_odd(x: Array, y: Array, mode: str) -> Array:
+    return _sum_odd(x, -y, mode)
 
 
-def fma_odd(x: Array, y: Array, z: Array) -> Array:
+def fma_odd(x: Array, y: Array, z: Array, mode: str) -> Array:
     """x * y + z for operands whose product is exact in f64."""
-    return _sum_odd(x.astype(F64) * y, z.astype(F64))
+    return _sum_odd(x.astype(F64) * y, z.astype(F64), mode)
 
 
-def div_odd(x: Array, y: Array) -> Array:
+def mul_odd(x: Array, y: Array, mode: str) -> Array:
+    return np.asarray(x * y)
+
+
+def div_odd(x: Array, y: Array, mode: str) -> Array:
     q = x / y
     remainder = _exact_remainder(x, y, q)
     return _make_odd(q, np.where(y > 0, remainder, -remainder))
@@ -101,7 +134,7 @@ def sqrt_odd(x: Array) -> Array:
 
 
 def rcp_odd(x: Array) -> Array:
-    return div_odd(np.ones_like(x), x)
+    return div_odd(np.ones_like(x), x, "rn")
 
 
 def reciprocal(x: Array) -> Array:
@@ -116,7 +149,7 @@ def fma_f32(x: Array, y: Array, z: Array) -> Array:
     tie = (s.view(U64) & 0x1FFFFFFF) == 0x10000000
     small = np.abs(s) < 2 * F32_TINY  # below, f32 has fewer bits and other ties
     if tie.any() or small.any():
-        s = _sum_odd(p, np.broadcast_to(c, p.shape))
+        s = _sum_odd(p, np.broadcast_to(c, p.shape), "rn")
     return s.astype(F32)
 
 
@@ -140,11 +173,16 @@ def fma_f64(x: Array, y: Array, z: Array) -> Array:
 
 def round_f32(x: Array, mode: str) -> Array:
     """f64 (exact or odd) to f32."""
-    nearest = x.astype(F32)
+    return _rounded(x, F32, mode)
+
+
+def _rounded(x: Array, dtype: type[Any], mode: str) -> Array:
+    """f64 (exact or odd) to f32 or f16."""
+    nearest = x.astype(dtype)
     if mode == "rn":
         return nearest
     back = nearest.astype(F64)
-    up, down = np.nextafter(nearest, F32(np.inf)), np.nextafter(nearest, F32(-np.inf))
+    up, down = np.nextafter(nearest, dtype(np.inf)), np.nextafter(nearest, dtype(-np.inf))
     ceiling = np.where(back < x, up, nearest)
     floor = np.where(back > x, down, nearest)
     if mode == "rp":
@@ -180,12 +218,7 @@ def bf16_to_f64(bits: Array) -> Array:
 
 def f64_to_f16(x: Array, mode: str, flush: int) -> Array:
     """f64 (exact or odd) to f16 bits."""
-    if mode == "rz":
-        half = x.astype(F16)
-        over = np.abs(half.astype(F64)) > np.abs(x)
-        half = np.where(over, np.nextafter(half, F16(0)), half)
-    else:
-        half = x.astype(F16)
+    half = _rounded(x, F16, mode)
     if flush:
         half = np.where(np.abs(half) < F16(6.1035e-05), np.copysign(F16(0), half), half)
     return np.where(np.isnan(x), U16(HALF_NAN), half.view(U16))
@@ -198,10 +231,14 @@ def f64_to_bf16(x: Array, mode: str, flush: int) -> Array:
 
 
 def f32_to_bf16(x: Array, mode: str) -> Array:
-    if mode == "rz":
-        bits = (x.view(U32) >> U32(16)).astype(U16)
-    else:
+    """f32 (exact or odd) to bf16 bits."""
+    if mode == "rn":
         bits = x.astype(BF16).view(U16)
+    else:
+        word = x.view(U32)
+        inexact = (word & U32(0xFFFF)) != 0
+        away = inexact & (((word >> U32(31)) == (0 if mode == "rp" else 1)) & (mode != "rz"))
+        bits = ((word >> U32(16)) + away).astype(U16)
     return np.where(np.isnan(x), U16(HALF_NAN), bits)
 
 
@@ -218,6 +255,12 @@ def is_subnormal(x: Array) -> Array:
 
 
 # -- approximations, in f64 ---------------------------------------------------------------------
+
+
+def cut_low_word(x: Array) -> Array:
+    """f64 without its lower 32 bits, subnormals flushed: `.approx.ftz.f64` reads and gives such."""
+    flushed = np.where(np.abs(x) < np.finfo(F64).tiny, np.copysign(0.0, x), x)
+    return (flushed.view(U64) & ~U64(0xFFFFFFFF)).view(F64)
 
 
 def approx_sqrt(x: Array) -> Array:

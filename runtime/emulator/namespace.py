@@ -93,17 +93,18 @@ NAMESPACE: dict[str, Any] = {
     **{
         name: getattr(functions_float, name)
         for name in (
-            "ftz", "relu", "saturate", "min_float", "max_float", "add_odd", "sub_odd", "div_odd",
-            "fma_odd", "sqrt_odd", "rcp_odd", "reciprocal", "fma_f32", "fma_f64", "round_f32",
-            "round_f64", "f16_to_f64", "bf16_to_f32", "bf16_to_f64", "f64_to_f16", "f64_to_bf16",
-            "is_normal", "is_subnormal", "approx_sqrt", "approx_rcp", "approx_rsqrt", "approx_ex2",
-            "approx_lg2", "approx_sin", "approx_cos", "approx_tanh",
+            "one_nan", "settle_nan", "ftz", "ftz_half", "relu", "saturate", "min_float",
+            "max_float", "add_odd", "sub_odd", "mul_odd", "div_odd", "fma_odd", "sqrt_odd",
+            "rcp_odd", "reciprocal", "fma_f32", "fma_f64", "round_f32", "round_f64", "f16_to_f64",
+            "bf16_to_f32", "bf16_to_f64", "f64_to_f16", "f64_to_bf16", "is_normal", "is_subnormal",
+            "approx_sqrt", "approx_rcp", "approx_rsqrt", "approx_ex2", "approx_lg2", "cut_low_word",
+            "approx_sin", "approx_cos", "approx_tanh",
         )
     },
     **{
         name: getattr(convert, name)
         for name in (
-            "int_row", "int_to_f64", "int_to_int", "extend", "int_to_float", "float_to_int",
+            "int_row", "int_to_int", "extend", "int_to_float", "float_to_int",
             "float_to_float", "pack_bf16", "pack_f16", "pack_fp8", "pack_fp8_from_f16",
             "unpack_fp8", "f32_to_tf32",
         )

@@ -148,7 +148,7 @@ class WgmmaQueue:
         b = self.operand(call, window, call.b, False)
         product = a @ b.T
         if shape.negate_a != shape.negate_b:
-            product = -product
+            product = 0 - product  # a zero stays +0
         if shape.accumulator == "s32":
             product = product.astype(np.int64)
         if call.scale_d:

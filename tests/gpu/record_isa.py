@@ -4,7 +4,8 @@
 
 A module a form, so one load serves all of its cases. Forms run in child processes, a few at a time
 in each: a case that faults, or that hangs, ends its child alone. It is written down as a fault, and
-a new child goes on behind it.
+a new child goes on behind it. Forms with a tensor map run after all others, in one child at a time:
+while processes share the GPU, most of them end with CUDA_ERROR_ILLEGAL_INSTRUCTION.
 """
 
 from __future__ import annotations
@@ -167,6 +168,10 @@ def chosen(prefixes: Sequence[str], exact: bool = False) -> list[Form]:
     ]
 
 
+def has_map(form: Form) -> bool:
+    return any(case.run.tensor is not None for case in form.cases())
+
+
 def lines_of(process: subprocess.Popen[str]) -> Iterator[dict[str, Any] | None]:
     """What a child says; None once it has been silent for too long."""
     said: queue.Queue[str | None] = queue.Queue()
@@ -247,9 +252,13 @@ def main() -> int:
     print(f"{len(forms)} forms assembled in {time.perf_counter() - start:.1f} s")
     if options.dry_run:
         return 0
-    groups = [forms[i : i + FORMS_PER_CHILD] for i in range(0, len(forms), FORMS_PER_CHILD)]
+    shared = [form for form in forms if not has_map(form)]
+    alone = [form for form in forms if has_map(form)]
+    groups = [shared[i : i + FORMS_PER_CHILD] for i in range(0, len(shared), FORMS_PER_CHILD)]
     with ThreadPoolExecutor(CHILDREN) as pool:
         parts = list(pool.map(lambda group: supervise(group, options.save), groups))
+    if alone:
+        parts.append(supervise(alone, options.save))
     answers = [golden for part, _ in parts for golden in part]
     about = {
         "gpu": parts[0][1],

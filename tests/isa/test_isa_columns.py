@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from goldens import Golden
 
-from ptxgen.isa.forms import FORMS, NEWEST, Form
+from ptxgen.isa.forms import FORMS, NEWEST, Bound, Form
 
 GOOD = Form(
     id="good", text="add.u32 {d}, {a}, {a};", macro="math.add", writes="d:u32", reads="a:u32"
@@ -45,7 +45,24 @@ def test_a_refusal_names_its_case() -> None:
 def test_distances(type_: str, ours: list[float], theirs: list[float], distance: int) -> None:
     dtype, raw = (np.float32, np.uint32) if type_ == "f32" else (np.float64, np.uint64)
     slots = [np.array(x, dtype).view(raw).astype(np.uint64) for x in (ours, theirs)]
-    assert compare_results.ulps(type_, *slots) == distance
+    assert compare_results.excess(type_, *slots, Bound(ulp=-1)) == distance
+    assert compare_results.excess(type_, *slots, Bound(ulp=distance)) == 0
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(
+    ("theirs", "bound", "far"),
+    [
+        (1.25, Bound(absolute=0.25), False),
+        (1.25, Bound(relative=0.25), False),
+        (1.25, Bound(absolute=0.2, relative=0.2), True),  # the larger counts, not their sum
+        (np.nan, Bound(absolute=9.0), True),
+        (np.inf, Bound(absolute=9.0, relative=9.0), True),
+    ],
+)
+def test_bounds(theirs: float, bound: Bound, far: bool) -> None:
+    slots = [np.array([x], np.float32).view(np.uint32).astype(np.uint64) for x in (1.0, theirs)]
+    assert bool(compare_results.excess("f32", *slots, bound)) == far
 
 
 @pytest.mark.unit
@@ -59,7 +76,7 @@ def test_what_disagrees_is_said() -> None:
     fault = Golden(case=kernel.id, inputs="", fault="CUDA_ERROR_ILLEGAL_INSTRUCTION")
     assert "ILLEGAL" in compare_results.difference(kernel, b"x", "i", fault)
 
-    approximate = kernel_of("sin.approx")
+    approximate = kernel_of("rcp.approx")
     ours = np.full(32, 0x3F800000, np.uint64)
     for off, verdict in ((2, ""), (3, "3 ulp")):
         theirs = Golden(case="", inputs="i", digest="?", values=(ours + off).tobytes().hex())

@@ -33,7 +33,17 @@ from ptxgen.isa.forms import (
     warp,
     wgmma,
 )
-from ptxgen.isa.forms.base import NEWEST, OLDEST, TARGETS, VERSIONS, Case, Form, Operand, Run
+from ptxgen.isa.forms.base import (
+    NEWEST,
+    OLDEST,
+    TARGETS,
+    VERSIONS,
+    Bound,
+    Case,
+    Form,
+    Operand,
+    Run,
+)
 
 __all__ = [
     "FORMS",
@@ -41,6 +51,7 @@ __all__ = [
     "OLDEST",
     "TARGETS",
     "VERSIONS",
+    "Bound",
     "Case",
     "Form",
     "Operand",

@@ -23,9 +23,9 @@ Axes: TypeAlias = Mapping[str, Axis]
 Version: TypeAlias = tuple[int, int]
 Newer: TypeAlias = Mapping[tuple[str, Axis], tuple[Version, str]]  # (axis, value) -> what it needs
 
-# What "agrees with the H200" means for a form: the same bits; values within 2 ulp; values within
-# the tolerance of a random matrix product; or that it ran at all (clocks, hints, prefetches).
-Semantic: TypeAlias = Literal["bits", "ulp", "matrix", "runs"]
+# What "agrees with the H200" means for a form: the same bits; values within the form's bound; or
+# that it ran at all (clocks, hints, prefetches).
+Semantic: TypeAlias = Literal["bits", "ulp", "runs"]
 
 VERSIONS: tuple[Version, ...] = (
     *((6, minor) for minor in range(6)),
@@ -122,6 +122,18 @@ class TensorImage:
     use: Literal["load", "store", "reduce"] = "load"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """How far an approximation may be from the exact value: any of these is near enough.
+
+    `ulp` units in the last place, an `absolute` error, or one `relative` to the value.
+    """
+
+    ulp: int = 2
+    absolute: float = 0.0
+    relative: float = 0.0
+
+
 def always(axes: Axes) -> bool:
     """Every combination."""
     return True
@@ -152,6 +164,7 @@ class Form:
     target: str = "sm_70"
     newer: Newer = field(default_factory=dict)
     semantic: Semantic = "bits"
+    bound: Bound | Callable[[Axes], Bound] = Bound()  # of `semantic` "ulp"
     run: Run | Callable[[Axes], Run] = Run()
     refused: str = ""  # why the emulator does not execute it
 
@@ -222,6 +235,11 @@ class Case:
         return self.form.refused or next(
             (why for pattern, why in REFUSED.items() if fnmatchcase(self.id, pattern)), ""
         )
+
+    @property
+    def bound(self) -> Bound:
+        bound = self.form.bound
+        return bound if isinstance(bound, Bound) else bound(self.axes)
 
     @property
     def run(self) -> Run:

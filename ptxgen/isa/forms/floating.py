@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from ptxgen.isa.forms.base import Axes, Form, always
+from ptxgen.isa.forms.base import Axes, Bound, Form, always
 
 ROUNDINGS = ("rn", "rz", "rm", "rp")
+# Errors that the PTX ISA states (9.7.3.18 to 9.7.3.22), sine and cosine within +-2 pi.
+_ANGLE = Bound(absolute=2**-20.5)
+_LOGARITHM = Bound(absolute=2**-22.6, relative=2**-22)
+_TANH = Bound(relative=2**-11)
+_HIGH_WORD = Bound(ulp=1 << 32)  # one unit of the upper word: the lower one is zero
 
 
 def _single(axes: Axes) -> bool:
@@ -62,7 +67,7 @@ def _unary(op: str) -> Form:
     )
 
 
-def _approximate(op: str, domain: str) -> Form:
+def _approximate(op: str, domain: str, bound: Bound = Bound()) -> Form:  # noqa: B008 (frozen)
     return Form(
         id=f"{op}.approx",
         text=f"{op}.approx.{{ftz}}f32 {{d}}, {{a}};",
@@ -71,6 +76,7 @@ def _approximate(op: str, domain: str) -> Form:
         writes="d:f32",
         reads=f"a:f32~{domain}",
         semantic="ulp",
+        bound=bound,
     )
 
 
@@ -118,9 +124,9 @@ FORMS = (
     _approximate("rcp", "moderate"),
     _approximate("sqrt", "positive"),
     _approximate("rsqrt", "positive"),
-    _approximate("sin", "angle"),
-    _approximate("cos", "angle"),
-    _approximate("lg2", "positive"),
+    _approximate("sin", "angle", _ANGLE),
+    _approximate("cos", "angle", _ANGLE),
+    _approximate("lg2", "positive", _LOGARITHM),
     _approximate("ex2", "exponent"),
     Form(
         id="tanh.approx",
@@ -131,6 +137,7 @@ FORMS = (
         ptx=(7, 0),
         target="sm_75",
         semantic="ulp",
+        bound=_TANH,
     ),
     Form(
         id="rcp.approx.f64",
@@ -139,6 +146,7 @@ FORMS = (
         writes="d:f64",
         reads="a:f64~moderate",
         semantic="ulp",
+        bound=_HIGH_WORD,
     ),
     Form(
         id="rsqrt.approx.f64",
@@ -148,6 +156,7 @@ FORMS = (
         writes="d:f64",
         reads="a:f64~positive",
         semantic="ulp",
+        bound=lambda axes: _HIGH_WORD if axes["ftz"] else Bound(),
     ),
     _min_max("min"),
     _min_max("max"),
