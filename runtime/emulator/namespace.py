@@ -23,6 +23,7 @@ from . import (
     mbarrier,
     mbarrier_forms,
     mma,
+    order,
     register_pool,
     tma,
     warp,
@@ -133,6 +134,7 @@ NAMESPACE: dict[str, Any] = {
             "mbarrier_tx", "mbarrier_wait",
         )
     },
+    "init_fence": order.init_fence, "proxy_fence": order.proxy_fence, "order_fence": order.fence,
     "check_rank": mbarrier_forms.check_rank,
     **{
         name: getattr(tma, name)
@@ -142,6 +144,7 @@ NAMESPACE: dict[str, Any] = {
         name: getattr(bulk, name)
         for name in (
             "bulk_load", "bulk_store", "bulk_commit", "bulk_wait", "cp_async", "async_arrive",
+            "cp_async_commit", "cp_async_wait",
         )
     },
     **{

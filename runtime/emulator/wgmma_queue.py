@@ -41,6 +41,7 @@ class Shape:
     metadata_row: int
     line: int
     touches: int  # bit set of d_rows, a_rows and metadata_row
+    index: int  # of the instruction
 
     @property
     def key(self) -> tuple[int, int, str]:
@@ -87,6 +88,8 @@ class WgmmaQueue:
     groups: list[list[Group]] = field(default_factory=lambda: [[], [], [], []])
     tiles: dict[tuple[int, int, str], Tile] = field(default_factory=dict)
     eager: bool = True
+    agent: int = 0  # when hazards are checked: who reads the operands in shared memory
+    last_line: int = 0
 
     # -- issue and wait ------------------------------------------------------------------------
 
@@ -148,7 +151,7 @@ class WgmmaQueue:
         b = self.operand(call, window, call.b, False)
         product = a @ b.T
         if shape.negate_a != shape.negate_b:
-            product = -product
+            product = 0 - product  # a zero stays +0
         if shape.accumulator == "s32":
             product = product.astype(np.int64)
         if call.scale_d:
