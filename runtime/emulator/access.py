@@ -15,8 +15,8 @@ from ptxgen.errors import HazardError
 
 from . import order
 from .alu_float import typed
-from .clocks import SCOPES
 from .async_forms import emit_async
+from .clocks import SCOPES
 from .emit import Emitter, flatten
 from .isa import opcode
 from .memory import Bank, Fault
@@ -459,14 +459,18 @@ def store_values(
     lanes, groups = _accesses(p, space, address, mask, line)
     if lanes is not None:
         values = values[lanes]
+    watch = p.C.watch if watched else None
+    unit = width * values.shape[1]
+    before = [] if watch is None else [bank.peek(offset, unit) for bank, offset, _ in groups]
     for bank, offset, positions in groups:
         try:
             bank.store(offset, width, values if positions is None else values[positions])
         except Fault as error:
             raise fault(p, error, line, _lane(lanes, positions, error.position), "store") from None
-    if p.C.watch is not None and watched:
-        size = width * values.shape[1]
-        p.C.watch.access(p, [g[:2] for g in groups], size, line, writes=True)
+    if watch is not None:
+        after = [bank.peek(offset, unit) for bank, offset, _ in groups]
+        same = all((x == y).all() for x, y in zip(before, after, strict=True))
+        watch.access(p, [g[:2] for g in groups], unit, line, writes=True, same=same)
     p.C.machine_epoch.bump()
 
 

@@ -89,7 +89,8 @@ def _arrive(e: Emitter, op: Op, remote: int, tail: str) -> None:
     drop = int(op.quals[0] == "arrive_drop")
     if op.has("noComplete"):
         e.line(f"mbarrier_no_complete(p, {_address(e, mem)}, {count}, {tail})")
-    call = f"mbarrier_arrive(p, {_address(e, mem)}, {count}, {tx}, {drop}, {remote}, {_scope(op)}, {tail})"
+    how = f"{drop}, {remote}, {_scope(op)}"
+    call = f"mbarrier_arrive(p, {_address(e, mem)}, {count}, {tx}, {how}, {tail})"
     if isinstance(dst, Sink):
         e.line(call)
     else:
@@ -100,9 +101,8 @@ def _wait(e: Emitter, op: Op, tail: str) -> None:
     dst, mem, value = op.operands[:3]
     parity, blocking = int(op.has("parity")), int(op.quals[0] == "try_wait")
     number = _number(e, value, 32 if parity else 64)
-    name = e.temporary(
-        f"mbarrier_wait(p, {_address(e, mem)}, {number}, {parity}, {blocking}, {_scope(op)}, {tail})"
-    )
+    how = f"{parity}, {blocking}, {_scope(op)}"
+    name = e.temporary(f"mbarrier_wait(p, {_address(e, mem)}, {number}, {how}, {tail})")
     if blocking:
         e.line(f"if {name} is None: return {PARK}")
     if e.uniform(dst):

@@ -151,6 +151,12 @@ class Bank:
         found: Array = self.data[self._byte_index(offset, unit)]
         return found
 
+    def peek(self, offset: Array, unit: int) -> Array:
+        """The bytes there, unchecked; those outside are left out."""
+        index = (offset.astype(np.int64)[:, None] + np.arange(unit)).ravel()
+        found: Array = self.data[index[(index >= 0) & (index < self.size)]]
+        return found
+
     # -- one access ----------------------------------------------------------------------------
 
     def load_one(self, offset: int, width: int, count: int) -> list[int]:

@@ -12,7 +12,7 @@ from .shadow import Stamp
 
 if TYPE_CHECKING:
     from .state import Path
-    from .watch import Watch, WarpView
+    from .watch import WarpView, Watch
 
 # By the agent of the earlier access, and whether it writes: the rule that two accesses break.
 _BY_EARLIER = {
@@ -26,10 +26,19 @@ _BY_EARLIER = {
 
 
 def conflict(watch: Watch, view: WarpView, old: int, stamp: Stamp) -> None:
-    """Raise for two accesses that may happen in either order."""
+    """Two accesses may happen in either order: raise, or advise where that may be meant."""
     now = watch.now
     agent = watch.agents[stamp.agent]
     code = _BY_EARLIER.get((agent.kind, stamp.writes), "")
+    if not code and not now.is_async:
+        if now.same:
+            advise(watch, "race-same-value", f"{now.verb} the value that {agent.name} has written "
+                   "there, in either order", now.path, (now.line, stamp.line))  # fmt: skip
+            return
+        if stamp.strong and not now.writes:
+            advise(watch, "race-atomic", f"{now.verb} bytes that {agent.name} changes with an "
+                   "atomic, in either order", now.path, (now.line, stamp.line))  # fmt: skip
+            return
     if not code:
         narrow = view.clock.narrow.get(stamp.agent, 0) >= stamp.epoch
         shared = now.bank.name == "shared memory"

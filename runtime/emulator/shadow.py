@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -247,40 +248,40 @@ class Shadow:
 
     # -- bytes ---------------------------------------------------------------------------------
 
-    def _rows(self, array: Array, index: object, unit: int) -> Array:
+    def _rows(self, array: Array, index: Any, unit: int) -> Array:
         """The array in the shape that an index counts in."""
         aligned = unit > 1 and isinstance(index, np.ndarray) and index.ndim == 1
         rows: Array = array.reshape(-1, unit) if aligned else array
         return rows
 
-    def _read(self, index: object, stamp: int, checked: Checked, unit: int = 1) -> None:
-        writers = self._rows(self.writers, index, unit)[index]  # type: ignore[index]
+    def _read(self, index: Any, stamp: int, checked: Checked, unit: int = 1) -> None:
+        writers = self._rows(self.writers, index, unit)[index]
         for writer in _distinct(writers):
             if writer not in checked.stamps:
                 checked.writer(writer)
         self._add_reader(self._rows(self.readers, index, unit), index, stamp)
 
-    def _add_reader(self, rows: Array, index: object, stamp: int) -> None:
-        old = rows[index]  # type: ignore[index]
+    def _add_reader(self, rows: Array, index: Any, stamp: int) -> None:
+        old = rows[index]
         found = _distinct(old)
         if len(found) == 1:
-            rows[index] = self.stamps.with_reader(found[0], stamp)  # type: ignore[index]
+            rows[index] = self.stamps.with_reader(found[0], stamp)
             return
         new = old.copy()
         for number in found:
             new[old == number] = self.stamps.with_reader(number, stamp)
-        rows[index] = new  # type: ignore[index]
+        rows[index] = new
 
-    def _check_write(self, index: object, checked: Checked, unit: int = 1) -> None:
-        for writer in _distinct(self._rows(self.writers, index, unit)[index]):  # type: ignore[index]
+    def _check_write(self, index: Any, checked: Checked, unit: int = 1) -> None:
+        for writer in _distinct(self._rows(self.writers, index, unit)[index]):
             checked.writer(writer)
-        for number in _distinct(self._rows(self.readers, index, unit)[index]):  # type: ignore[index]
+        for number in _distinct(self._rows(self.readers, index, unit)[index]):
             checked.all_readers(number, self.stamps)
 
-    def _write(self, index: object, stamp: int, checked: Checked, unit: int = 1) -> None:
+    def _write(self, index: Any, stamp: int, checked: Checked, unit: int = 1) -> None:
         self._check_write(index, checked, unit)
-        self._rows(self.writers, index, unit)[index] = stamp  # type: ignore[index]
-        self._rows(self.readers, index, unit)[index] = 0  # type: ignore[index]
+        self._rows(self.writers, index, unit)[index] = stamp
+        self._rows(self.readers, index, unit)[index] = 0
 
     def find(self, number: int, start: int, end: int) -> int:
         """The first byte of start..end-1 with this stamp, as writer or reader (for messages)."""

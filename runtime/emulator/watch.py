@@ -58,6 +58,7 @@ class Now(NamedTuple):
     end: int
     writes: bool
     is_async: bool
+    same: bool = False  # the store left every byte as it was
 
 
 @dataclass(slots=True)
@@ -190,15 +191,16 @@ class Watch:
     # -- generic accesses ----------------------------------------------------------------------
 
     def lanes(
-        self, p: Path, bank: Bank, offset: Array, unit: int, line: int, writes: bool, verb: str
-    ) -> None:
+        self, p: Path, bank: Bank, offset: Array, unit: int, line: int, writes: bool, verb: str,
+        same: bool = False,
+    ) -> None:  # fmt: skip
         """ld, st, ldmatrix, stmatrix, atom: `unit` bytes at every offset."""
         shadow = bank.shadow
         if shadow is None or not len(offset):
             return
         view = p.w.view
         self.now = Now(
-            p, line, verb, bank, int(offset.min()), int(offset.max()) + unit, writes, False
+            p, line, verb, bank, int(offset.min()), int(offset.max()) + unit, writes, False, same
         )
         stamp = self.stamps.number(view.number, view.epoch, line, writes, view.strong, "")
         if writes:
@@ -208,7 +210,7 @@ class Watch:
 
     def access(
         self, p: Path, groups: Sequence[tuple[Bank, Array]], unit: int, line: int, *,
-        writes: bool, modifies: bool = False,
+        writes: bool, modifies: bool = False, same: bool = False,
     ) -> None:  # fmt: skip
         """A load, a store or an atomic, with the order that `self.order` says it has."""
         how, self.order = self.order, None
@@ -217,7 +219,7 @@ class Watch:
         for bank, offset in groups:
             if bank.shadow is None:
                 continue
-            self.lanes(p, bank, offset, unit, line, writes, verb)
+            self.lanes(p, bank, offset, unit, line, writes, verb, same)
             if how is not None:
                 order.ordered_access(
                     p, bank, offset.tolist(), *how, reads=modifies or not writes, writes=writes,
