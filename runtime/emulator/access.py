@@ -11,13 +11,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ptxgen.errors import HazardError
-
 from . import order
 from .alu_float import typed
 from .async_forms import emit_async
 from .clocks import SCOPES
 from .emit import Emitter, flatten
+from .faults import fault
 from .isa import opcode
 from .memory import Bank, Fault
 from .operands import Mem, Op, Reg, Symbol, Value
@@ -199,55 +198,6 @@ def _lanes(p: Path, mask: Array | None) -> Array | None:
     if mask is None:
         return None if p.full else np.flatnonzero(p.m)
     return np.flatnonzero(mask)
-
-
-def fault(p: Path, error: Fault, line: int, lane: int | None, what: str) -> HazardError:
-    """A bank's refusal as a finding."""
-    where = f"{error.bank} offset {error.offset:#x}"
-    who = f" by lane {lane}" if lane is not None else ""
-    texts = {
-        "range": (
-            "out-of-bounds",
-            f"{what} of {error.unit} bytes{who} at {where}, outside its {error.size:#x} bytes",
-            "the address is not inside the allocation",
-            "check the index, or allocate more",
-        ),
-        "align": (
-            "misaligned",
-            f"{what}{who} at {where} is not aligned to {error.unit} bytes",
-            "an access must be aligned to its size",
-            f"align the address to {error.unit} bytes, or use narrower accesses",
-        ),
-        "unwritten": (
-            "uninitialised-memory",
-            f"{what}{who} reads {where}, which nothing has written",
-            "shared and local memory start undefined",
-            "write it first, and synchronise with the writer",
-        ),
-        "in-flight": (
-            "in-flight",
-            f"{what}{who} touches {where}, which an asynchronous copy is about to write",
-            "the bytes are undefined until the copy has completed and was waited for",
-            "wait on the mbarrier of the copy (or its group) before touching its destination",
-        ),
-        "barrier": (
-            "mbarrier-access",
-            f"{what}{who} touches {where}, which is a live mbarrier",
-            "an mbarrier may only be touched by mbarrier instructions",
-            "keep data and barriers apart, or mbarrier.inval first",
-        ),
-        "readonly": (
-            "read-only",
-            f"{what}{who} writes {error.bank}, which is read-only",
-            "the array was passed as an input, or the space is constant",
-            "pass a writable array",
-        ),
-    }
-    code, message, reason, cure = texts[error.kind]
-    return hazard(
-        code, message, path=p, line=line, reason=reason, cure=cure, bytes_=where,
-        isa="5.1 State spaces",
-    )  # fmt: skip
 
 
 def shared_peer(p: Path, rank: int, line: int) -> CTA:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .access import fault
 from .atomics import combine
+from .faults import fault
 from .memory import Fault
 from .queue import Transfer
 from .state import CTA, Path

@@ -11,11 +11,12 @@ from types import MappingProxyType
 
 import numpy as np
 
-from .access import bank_of, fault, resolve
+from .access import bank_of, resolve
 from .alu_float import typed
 from .async_forms import emit_async
 from .clocks import SCOPES as SCOPE_NUMBERS
 from .emit import Emitter, flatten
+from .faults import fault
 from .functions import lanes_of
 from .isa import opcode
 from .memory import Bank, Fault

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from . import order
-from .access import fault, shared_peer
+from .access import shared_peer
 from .clocks import SyncPoint
+from .faults import fault
 from .functions import lanes_of
 from .memory import Fault
 from .report import hazard

@@ -16,6 +16,7 @@ from . import (
     cluster,
     control,
     convert,
+    cp_async,
     functions,
     functions_bits,
     functions_float,
@@ -143,9 +144,12 @@ NAMESPACE: dict[str, Any] = {
     **{
         name: getattr(bulk, name)
         for name in (
-            "bulk_load", "bulk_store", "bulk_commit", "bulk_wait", "cp_async", "async_arrive",
-            "cp_async_commit", "cp_async_wait",
+            "bulk_load", "bulk_store", "bulk_commit", "bulk_wait",
         )
+    },
+    **{
+        name: getattr(cp_async, name)
+        for name in ("cp_async", "async_arrive", "cp_async_commit", "cp_async_wait")
     },
     **{
         name: getattr(wgmma, name)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ptxgen.errors import Finding
+from ptxgen.isa.rules import RULES
 
 from .report import hazard
-from .rules import RULES
 from .shadow import Stamp
 
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ptxgen.errors import Finding, HazardError
+from ptxgen.isa.rules import RULES
 from ptxgen.view import Beside, Heading, Row, Stack, Table, View, count
 from runtime import backend
-
-from .rules import RULES
 
 if TYPE_CHECKING:
     from .state import Path
@@ -86,7 +85,7 @@ def hazard(
     bytes_: str = "",
     lines: tuple[int, ...] = (),
 ) -> HazardError:
-    """The error for one finding of a rule of `rules.RULES`.
+    """The error for one finding of a rule of `ptxgen.isa.rules`.
 
     Where it happened comes from the path. `line` is the PTX line of the access at hand, `lines`
     are those of earlier ones. What is not given comes from the rule.

@@ -14,7 +14,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from .access import fault, resolve, shared_peer
+from .access import resolve, shared_peer
+from .faults import fault
 from .functions import lanes_of
 from .mbarrier import check, find
 from .memory import Bank, Fault
@@ -255,10 +256,8 @@ def announce(
     *,
     combines: bool = False,
 ) -> list[int]:
-    """A copy to shared memory is issued: the phases of the mbarriers that it belongs to.
-
-    Its destinations are poisoned until it completes, unless it combines with what is there.
-    """
+    """A copy to shared memory is issued: the phases of its mbarriers. Its destinations are poisoned
+    until it completes, unless it combines with what is there."""
     phases = []
     for cta, offset, mbar in receivers:
         barrier = find(p, mbar, True, line, verb)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .access import fault
 from .descriptor import Descriptor, footprint
+from .faults import fault
 from .memory import Fault, SharedWindow
 from .report import hazard
 from .sparse import expand
