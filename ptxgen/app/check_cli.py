@@ -9,7 +9,25 @@ import typer
 
 
 def check(
-    what: Annotated[str, typer.Argument(metavar="FILE.ptx", help="PTX of any origin")],
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="KERNEL|FILE.ptx", help="a kernel of the catalogue, or PTX of any origin"
+        ),
+    ],
+    static: Annotated[bool, typer.Option("--static", help="only read the PTX")] = False,
+    seeds: Annotated[int, typer.Option(min=1, help="schedules a mode")] = 1,
+    mode: Annotated[
+        str | None,
+        typer.Option(help="when asynchronous work happens: eager, latest, random; default: all"),
+    ] = None,
+    replay: Annotated[
+        str | None, typer.Option(metavar="MODE:TURNS:SEED", help="the schedule of a finding")
+    ] = None,
+    mutate: Annotated[
+        bool, typer.Option("--mutate", help="break every synchronisation; is each one noticed?")
+    ] = False,
+    sample: Annotated[int, typer.Option(min=0, help="mutants to try; 0: all")] = 0,
     entry: Annotated[
         str | None, typer.Option(help="the kernel, as PTX or C++ spells it; default: the only one")
     ] = None,
@@ -37,10 +55,12 @@ def check(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="print one JSON object")] = False,
 ) -> None:
-    """Run PTX on the emulator, which reports what a GPU would get wrong.
+    """Read PTX, then run it on the emulator, which reports what a GPU would get wrong: races,
+    missing fences and waits, wrong counts, deadlocks, ...
 
-    Exit code 0: it ran clean; 1: a finding or an error; 2: it uses what the emulator does not
-    execute.
+    A kernel of the catalogue runs on the smallest problem that wraps its rings.
+
+    Exit code 0: pass; 1: a finding or an error; 2: it uses what the emulator does not execute.
     """
     from ptxgen.app import check_cmd, output
 
@@ -53,5 +73,11 @@ def check(
         args=arg or (),
         seed=seed,
         save=save,
+        static=static,
+        seeds=seeds,
+        mode=mode,
+        replay=replay,
+        mutate=mutate,
+        sample=sample,
     )
     raise typer.Exit(output.deliver(lambda: check_cmd.check(what, options), as_json=json))

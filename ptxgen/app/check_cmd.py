@@ -1,7 +1,7 @@
 """`ptxgen check`: a PTX program on the emulator, which stops at whatever a GPU would get wrong.
 
-    clean         it ran to its end                              exit 0
-    finding       it broke a rule of the machine, or hung        exit 1
+    pass          it ran to its end under every schedule         exit 0
+    fail          it broke a rule of the machine, or hung        exit 1
     unsupported   it uses what the emulator does not execute     exit 2
 
 What the command line or the PTX itself gets wrong is an error like any other, and exit 1.
@@ -9,7 +9,6 @@ What the command line or the PTX itself gets wrong is an error like any other, a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -19,20 +18,24 @@ import numpy as np
 from rich.console import Group
 from rich.text import Text
 
+from ptxgen.app import check_many
 from ptxgen.app.check_args import Argument, extents, parse_arguments
+from ptxgen.app.findings import explain, line_of
 from ptxgen.app.lines import Lines
 from ptxgen.app.output import Answer
+from ptxgen.app.subjects import CatalogueSubject, FileSubject
+from ptxgen.app.sweep import FIRST, Schedule, as_finding, sweep
 from ptxgen.errors import (
     ArgumentError,
     Deadlock,
     Finding,
     HazardError,
-    KernelReferenceError,
     UnsupportedPtx,
     Violation,
 )
 from ptxgen.foreign import ForeignKernel, load_ptx
 from ptxgen.isa.dtypes import from_numpy
+from ptxgen.ptx.lint import lint
 from ptxgen.view.base import count
 
 UNSUPPORTED = 2
@@ -51,17 +54,26 @@ class Options:
     args: Sequence[str] = ()
     seed: int = 0
     save: Path | None = None
+    static: bool = False  # read only, do not run
+    seeds: int = 1  # schedules a mode
+    mode: str | None = None  # one mode instead of all three
+    replay: str | None = None  # one schedule, as a finding names it
+    mutate: bool = False
+    sample: int = 0  # mutants; 0: all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One checked run. `verdict` is "clean", "finding" or "unsupported"."""
+    """One checked run. `verdict` is "pass", "fail" or "unsupported"."""
 
     verdict: str
     file: str
     kernel: ForeignKernel
     grid: tuple[int, ...]
     findings: tuple[Finding, ...] = ()
+    advice: tuple[Finding, ...] = ()
+    schedule: Schedule = FIRST
+    runs: int = 1
     ctas: int = 0
     instructions: int = 0
     seconds: float = 0.0
@@ -71,21 +83,38 @@ class Check:
 
 
 def check(what: str, options: Options) -> Answer:
-    """Run what was named, and say what came of it."""
+    """Read or run what was named, and say what came of it."""
     if Path(what).suffix != ".ptx":
-        raise KernelReferenceError(
-            f"{what!r} is no .ptx file: `ptxgen check` runs PTX files; `ptxgen run` runs kernels "
-            "of the catalogue, and `ptxgen emit KERNEL -o FILE.ptx` writes one to a file"
-        )
-    found = run(what, Path(what).read_text(encoding="utf-8"), options)
+        return check_many.check(CatalogueSubject(what), options)
+    ptx = Path(what).read_text(encoding="utf-8")
+    if options.static:
+        return check_many.static(what, ptx, options.entry)
+    if options.mutate:
+        return check_many.check(_subject(what, ptx, options), options)
+    found = run(what, ptx, options)
     failure = UNSUPPORTED if found.verdict == "unsupported" else 1
     return Answer(
-        data=to_dict(found), view=view(found), ok=found.verdict == "clean", failure=failure
+        data=to_dict(found), view=view(found), ok=found.verdict == "pass", failure=failure
     )
 
 
+def _subject(file: str, ptx: str, options: Options) -> FileSubject:
+    launch = {
+        "block": _extents("--block", options.block),
+        "cluster": _extents("--cluster", options.cluster),
+        "smem": options.smem,
+    }
+    arguments = parse_arguments(options.args, options.seed)
+    names = _matched(load_ptx(ptx, options.entry, **launch), arguments)  # type: ignore[arg-type]
+    grid = _extents("--grid", options.grid) or (1,)
+    return FileSubject(file, ptx, options.entry, arguments, names, grid, launch)
+
+
 def run(file: str, ptx: str, options: Options) -> Check:
-    """Run a PTX text with arguments made as `options.args` say; then save the arrays if asked."""
+    """Run a PTX text with arguments made as `options.args` say; then save the arrays if asked.
+
+    The first schedule is the one that fills the arrays; more of them follow where asked for.
+    """
     import runtime
     from runtime.emulator.backend import EmulatorBackend
 
@@ -101,18 +130,33 @@ def run(file: str, ptx: str, options: Options) -> Check:
     names = _matched(kernel, arguments)
     values = {param: a.value for param, a in zip(names, arguments, strict=True)}
     before = {a.name: a.array.copy() for a in arguments if a.array is not None}
-    backend = EmulatorBackend()
-    found = Check(verdict="clean", file=file, kernel=kernel, grid=grid, names=names)
+    plan = check_many.plan(options)
+    first = plan[0]
+    backend = EmulatorBackend(mode=first.mode, schedule=first.turns, seed=first.seed, hazards=True)
+    advice = lint(ptx, kernel.spec.entry)
+    found = Check(
+        verdict="pass", file=file, kernel=kernel, grid=grid, names=names, schedule=first,
+        advice=advice,
+    )  # fmt: skip
+    if any(f.severity == "error" for f in advice):
+        return replace(found, verdict="fail", findings=advice, advice=())
     try:
         runtime.launch(kernel, args=values, grid=grid, backend=backend)
     except UnsupportedPtx as error:
-        return replace(found, verdict="unsupported", findings=(_unsupported(error),))
+        return replace(found, verdict="unsupported", findings=(as_finding(error),))
     except HazardError as error:
-        return replace(found, verdict="finding", findings=error.findings)
+        return replace(found, verdict="fail", findings=error.findings)
     except Deadlock as error:
-        return replace(found, verdict="finding", findings=(_deadlock(error),))
+        return replace(found, verdict="fail", findings=(as_finding(error),))
     report: Any = backend.wait(backend.stream(None, "cpu"))
     after = {a.name: a.array for a in arguments if a.array is not None}
+    found = replace(found, advice=(*advice, *report.advice), runs=len(plan))
+    if len(plan) > 1:
+        rest = sweep(_subject(file, ptx, options), ptx, plan[1:])
+        if rest.verdict != "pass" and rest.schedule is not None:
+            return replace(
+                found, verdict=rest.verdict, findings=rest.findings, schedule=rest.schedule
+            )
     if options.save is not None:
         saved: dict[str, Any] = {name: _storable(array) for name, array in after.items()}
         np.savez(options.save, **saved)
@@ -170,22 +214,6 @@ def _matched(kernel: ForeignKernel, arguments: Sequence[Argument]) -> dict[str, 
 # --- what came of it -----------------------------------------------------------------------------
 
 
-def _unsupported(error: UnsupportedPtx) -> Finding:
-    message = str(error).split(": ", 1)[1] if error.line is not None else str(error)
-    lines = (error.line,) if error.line is not None else ()
-    return Finding(code="unsupported", severity="error", message=message, lines=lines)
-
-
-def _deadlock(error: Deadlock) -> Finding:
-    head, *rest = str(error).removeprefix("deadlock: ").splitlines()
-    return Finding(
-        code="deadlock",
-        severity="error",
-        message=head,
-        reason="; ".join(line.strip() for line in rest),
-    )
-
-
 def _storable(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """What .npz can name: types that are not NumPy's own are saved as their bits."""
     return array.view(f"u{array.itemsize}") if array.dtype.kind == "V" else array
@@ -218,6 +246,12 @@ def to_dict(found: Check) -> dict[str, object]:
             {**asdict(f), "ptx": [line_of(found.kernel.ptx, n) for n in f.lines]}
             for f in found.findings
         ],
+        "advice": [
+            {**asdict(f), "ptx": [line_of(found.kernel.ptx, n) for n in f.lines]}
+            for f in found.advice
+        ],
+        "schedule": str(found.schedule),
+        "runs": found.runs,
         "ctas": found.ctas,
         "instructions": found.instructions,
         "seconds": found.seconds,
@@ -229,7 +263,7 @@ def to_dict(found: Check) -> dict[str, object]:
 def view(found: Check) -> Group:
     """The verdict on top; then what is wrong, or what was run and changed."""
     spec = found.kernel.spec
-    good = found.verdict == "clean"
+    good = found.verdict == "pass"
     style = "bold green" if good else "bold red"
     shape = "x".join(map(str, found.grid))
     head = (
@@ -237,38 +271,11 @@ def view(found: Check) -> Group:
     )
     if not good:
         parts = [Lines(explain(f, found.kernel.ptx, found.names)) for f in found.findings]
-        return Group(Text(head, style=style), *parts)
+        again = Text(f"  again    --replay {found.schedule}", style="dim")
+        return Group(Text(head, style=style), *parts, again)
     rows = [f"  {count(found.instructions, 'warp instruction')} in {count(found.ctas, 'CTA')}"]
     rows += [f"  {number:,} {name}" for name, number in sorted(found.events.items())]
     width = max(map(len, found.arrays), default=0)
     rows += [f"  {name:{width}}  {text}" for name, text in found.arrays.items()]
-    return Group(Text(head, style=style), Lines("\n".join(rows)))
-
-
-def explain(finding: Finding, ptx: str, names: Mapping[str, str]) -> str:
-    """A finding with its PTX lines: code and message, the lines, who, why, and the cure.
-
-    Parameters go by the names that the caller gave them.
-    """
-
-    def named(text: str) -> str:
-        return re.sub(r"[\w$]+", lambda word: names.get(word[0], word[0]), text)
-
-    rows = [(f"line {n}", line_of(ptx, n)) for n in finding.lines]
-    rows += [
-        ("in", finding.where),
-        ("bytes", named(finding.bytes_)),
-        ("why", finding.reason),
-        ("cure", finding.cure),
-        ("PTX ISA", finding.isa),
-    ]
-    rows = [(name, text) for name, text in rows if text]
-    width = max((len(name) for name, _ in rows), default=0)
-    head = f"{finding.severity} {finding.code}: {named(finding.message)}"
-    return "\n".join([head, *(f"  {name:{width}}  {text}" for name, text in rows)])
-
-
-def line_of(ptx: str, number: int) -> str:
-    """One line of the PTX, without its indentation."""
-    lines = ptx.splitlines()
-    return " ".join(lines[number - 1].split()) if 0 < number <= len(lines) else ""
+    advice = [Lines(explain(f, found.kernel.ptx, found.names)) for f in found.advice]
+    return Group(Text(head, style=style), *advice, Lines("\n".join(rows)))

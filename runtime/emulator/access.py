@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ptxgen.errors import HazardError
-
+from . import order
 from .alu_float import typed
 from .async_forms import emit_async
+from .clocks import SCOPES
 from .emit import Emitter, flatten
+from .faults import fault
 from .isa import opcode
 from .memory import Bank, Fault
 from .operands import Mem, Op, Reg, Symbol, Value
@@ -53,6 +54,18 @@ def _form(op: Op) -> tuple[str, int, str]:
     return space, count, op.quals[-1]
 
 
+_STRONG = frozenset({"relaxed", "acquire", "release", "volatile", "mmio"})
+
+
+def emit_order(e: Emitter, op: Op) -> None:
+    """Tell the checks that the next access is strong: its semantics and scope."""
+    words = [q for q in op.quals if q in _STRONG]
+    semantics = next((w for w in words if w in ("acquire", "release")), "relaxed")
+    scopes = [q for q in op.quals if q in SCOPES]
+    if words:
+        e.line(f"if C.watch: C.watch.order = ('{semantics}', {SCOPES[(*scopes, 'sys')[0]]})")
+
+
 def _load_uniform(op: Op, uniform: Callable[[Value], bool]) -> bool:
     """One value a warp: uniform address in a space where all lanes see the same bytes."""
     space, _, _ = _form(op)
@@ -67,6 +80,7 @@ def load(e: Emitter, op: Op) -> None:
     width = type_bits(type_) // 8
     if width > 8:
         raise op.unsupported("there is no 128-bit register")
+    emit_order(e, op)
     address, one = e.address(mem, 32 if space in ("shared", "cluster") else 64)
     scalar = one and space not in ("local", "")
     if scalar and all(e.uniform(d) for d in dests):
@@ -99,6 +113,7 @@ def store(e: Emitter, op: Op) -> None:
     if len(values) != count:
         raise op.unsupported(f"{len(values)} values where the vector has {count}")
     width = type_bits(type_) // 8
+    emit_order(e, op)
     address, one = e.address(mem, 32 if space in ("shared", "cluster") else 64)
     if one and space not in ("local", "") and all(e.uniform(v) for v in values):
         numbers = [e.scalar(typed(v, type_), width * 8) for v in values]
@@ -185,49 +200,6 @@ def _lanes(p: Path, mask: Array | None) -> Array | None:
     return np.flatnonzero(mask)
 
 
-def fault(p: Path, error: Fault, line: int, lane: int | None, what: str) -> HazardError:
-    """A bank's refusal as a finding."""
-    where = f"{error.bank} offset {error.offset:#x}"
-    who = f" by lane {lane}" if lane is not None else ""
-    texts = {
-        "range": (
-            "out-of-bounds",
-            f"{what} of {error.unit} bytes{who} at {where}, outside its {error.size:#x} bytes",
-            "the address is not inside the allocation",
-            "check the index, or allocate more",
-        ),
-        "align": (
-            "misaligned",
-            f"{what}{who} at {where} is not aligned to {error.unit} bytes",
-            "an access must be aligned to its size",
-            f"align the address to {error.unit} bytes, or use narrower accesses",
-        ),
-        "unwritten": (
-            "uninitialised-memory",
-            f"{what}{who} reads {where}, which nothing has written",
-            "shared and local memory start undefined",
-            "write it first, and synchronise with the writer",
-        ),
-        "barrier": (
-            "mbarrier-access",
-            f"{what}{who} touches {where}, which is a live mbarrier",
-            "an mbarrier may only be touched by mbarrier instructions",
-            "keep data and barriers apart, or mbarrier.inval first",
-        ),
-        "readonly": (
-            "read-only",
-            f"{what}{who} writes {error.bank}, which is read-only",
-            "the array was passed as an input, or the space is constant",
-            "pass a writable array",
-        ),
-    }
-    code, message, reason, cure = texts[error.kind]
-    return hazard(
-        code, message, path=p, line=line, reason=reason, cure=cure, bytes_=where,
-        isa="5.1 State spaces",
-    )  # fmt: skip
-
-
 def shared_peer(p: Path, rank: int, line: int) -> CTA:
     """The CTA of this rank, which must be running."""
     peer = p.C.peer(rank)
@@ -242,6 +214,8 @@ def shared_peer(p: Path, rank: int, line: int) -> CTA:
             cure="end the kernel with barrier.cluster.arrive and barrier.cluster.wait",
             isa="5.1.7 Shared state space",
         )
+    if p.C.watch is not None:
+        order.peer_used(p, peer, line)
     return peer
 
 
@@ -260,7 +234,10 @@ def bank_of(p: Path, space: str, address: int, line: int) -> tuple[Bank, int]:
                 line=line,
                 cure="use .shared::cluster for the memory of other CTAs",
             )
-        return shared_peer(p, rank, line).window, address & OFFSET_MASK
+        peer = shared_peer(p, rank, line)
+        if p.C.watch is not None:
+            order.peer_touched(p, peer, line)
+        return peer.window, address & OFFSET_MASK
     if space == "param":
         return p.C.params, address
     if space == "const":
@@ -296,9 +273,12 @@ def load_one(p: Path, space: str, address: int, width: int, count: int, line: in
     """A load whose address is uniform."""
     bank, offset = resolve(p, space, address, line)
     try:
-        return bank.load_one(offset, width, count)
+        values = bank.load_one(offset, width, count)
     except Fault as error:
         raise fault(p, error, line, None, "load") from None
+    if p.C.watch is not None:
+        p.C.watch.access(p, [(bank, np.array([offset]))], width * count, line, writes=False)
+    return values
 
 
 def store_one(p: Path, space: str, address: int, width: int, values: list[int], line: int) -> None:
@@ -307,6 +287,9 @@ def store_one(p: Path, space: str, address: int, width: int, values: list[int], 
         bank.store_one(offset, width, values)
     except Fault as error:
         raise fault(p, error, line, None, "store") from None
+    if p.C.watch is not None:
+        size = width * len(values)
+        p.C.watch.access(p, [(bank, np.array([offset]))], size, line, writes=True)
     p.C.machine_epoch.bump()
 
 
@@ -362,7 +345,14 @@ def _accesses(
 
 
 def load_rows(
-    p: Path, space: str, address: Array, width: int, count: int, mask: Array | None, line: int
+    p: Path,
+    space: str,
+    address: Array,
+    width: int,
+    count: int,
+    mask: Array | None,
+    line: int,
+    watched: bool = True,
 ) -> Array:
     """`[count, 32]` values; lanes that are off hold zeros."""
     lanes, groups = _accesses(p, space, address, mask, line)
@@ -379,6 +369,8 @@ def load_rows(
             values = np.zeros((n, count), f"u{width}") if values is None else values
             values[positions] = found
     assert values is not None
+    if p.C.watch is not None and watched:
+        p.C.watch.access(p, [g[:2] for g in groups], width * count, line, writes=False)
     if lanes is None:
         return values.T
     rows = np.zeros((count, 32), f"u{width}")
@@ -394,26 +386,41 @@ def store_rows(
     rows: Sequence[Array],
     mask: Array | None,
     line: int,
+    watched: bool = True,
 ) -> None:
     """Store `len(rows)` consecutive values a lane."""
     values = np.empty((32, len(rows)), f"u{width}")
     for i, row in enumerate(rows):
         values[:, i] = row
-    store_values(p, space, address, width, values, mask, line)
+    store_values(p, space, address, width, values, mask, line, watched)
 
 
 def store_values(
-    p: Path, space: str, address: Array, width: int, values: Array, mask: Array | None, line: int
+    p: Path,
+    space: str,
+    address: Array,
+    width: int,
+    values: Array,
+    mask: Array | None,
+    line: int,
+    watched: bool = True,
 ) -> None:
     """As `store_rows`, with the values as `[32, count]`."""
     lanes, groups = _accesses(p, space, address, mask, line)
     if lanes is not None:
         values = values[lanes]
+    watch = p.C.watch if watched else None
+    unit = width * values.shape[1]
+    before = [] if watch is None else [bank.peek(offset, unit) for bank, offset, _ in groups]
     for bank, offset, positions in groups:
         try:
             bank.store(offset, width, values if positions is None else values[positions])
         except Fault as error:
             raise fault(p, error, line, _lane(lanes, positions, error.position), "store") from None
+    if watch is not None:
+        after = [bank.peek(offset, unit) for bank, offset, _ in groups]
+        same = all((x == y).all() for x, y in zip(before, after, strict=True))
+        watch.access(p, [g[:2] for g in groups], unit, line, writes=True, same=same)
     p.C.machine_epoch.bump()
 
 

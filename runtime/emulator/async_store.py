@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .access import fault
 from .atomics import combine
+from .faults import fault
 from .memory import Fault
 from .queue import Transfer
 from .state import CTA, Path
-from .tma import destinations, lanes, signal
+from .tma import announce, destinations, lanes, signal
 from .values import Array, type_bits
 
 
@@ -35,9 +35,13 @@ def _transfer(
 ) -> Transfer:
     cta, offset, barrier = where
     width = type_bits(type_) // 8
+    size = width * len(words)
+    verb = "red.async changes" if operation else "st.async writes"
+    (phase,) = announce(p, [where], size, line, verb, combines=bool(operation))
 
     def complete() -> None:
         new = words
+        cta.window.mark_landed(offset, offset + size)
         try:
             if operation:
                 old = cta.window.load_one(offset, width, len(words))
@@ -45,6 +49,6 @@ def _transfer(
             cta.window.store_one(offset, width, new)
         except Fault as error:
             raise fault(p, error, line, None, "asynchronous store") from None
-        signal(p, barrier, width * len(words), line)
+        signal(p, barrier, size, line, phase)
 
     return Transfer(lambda: None, complete, line)

@@ -11,13 +11,15 @@ from types import MappingProxyType
 
 import numpy as np
 
-from .access import bank_of, fault, resolve
+from .access import bank_of, resolve
 from .alu_float import typed
 from .async_forms import emit_async
+from .clocks import SCOPES as SCOPE_NUMBERS
 from .emit import Emitter, flatten
+from .faults import fault
 from .functions import lanes_of
 from .isa import opcode
-from .memory import Fault
+from .memory import Bank, Fault
 from .operands import Mem, Op, Reg, Value
 from .state import Path
 from .values import BF16, BITS_CODE, Array, signed, type_bits
@@ -75,6 +77,9 @@ def _emit(e: Emitter, op: Op, dst: Value | None, mem: Value, sources: Sequence[V
         "[" + ", ".join(e.bits_row(typed(v, type_), max(bits, 16)) for v in flatten(s)) + "]"
         for s in sources
     ]
+    semantics = next((q for q in op.quals if q in ("acquire", "release", "acq_rel")), "relaxed")
+    reach = next((SCOPE_NUMBERS[q] for q in op.quals if q in SCOPE_NUMBERS), SCOPE_NUMBERS["gpu"])
+    e.line(f"if C.watch: C.watch.order = ('{semantics}', {reach})")
     call = (
         f"atomic(p, '{space}', '{operation}', '{type_}', {address}, [{', '.join(rows)}], "
         f"{e.mask_argument()}, {op.line})"
@@ -139,6 +144,7 @@ def atomic(
     width = type_bits(type_) // 8
     lanes = np.flatnonzero(lanes_of(p.active(mask)))
     old_rows = [np.zeros(32, np.uint64) for _ in sources[0]]
+    touched: list[tuple[Bank, Array]] = []
     for lane in lanes.tolist():
         at = int(address[lane])
         bank, offset = resolve(p, space, at, line) if not space else bank_of(p, space, at, line)
@@ -157,4 +163,7 @@ def atomic(
             bank.store_one(offset, width, new)
         except Fault as error:
             raise fault(p, error, line, lane, "atomic") from None
+        touched.append((bank, np.array([offset])))
+    if p.C.watch is not None and touched:
+        p.C.watch.access(p, touched, width * len(sources[0]), line, writes=True, modifies=True)
     return old_rows

@@ -49,8 +49,9 @@ class EmulatorBackend:
         schedule: Schedule = "round_robin",
         seed: int = 0,
         mode: Mode = "eager",
+        hazards: bool = False,
     ) -> None:
-        self.machine = Machine(sms=sms, schedule=schedule, seed=seed, mode=mode)
+        self.machine = Machine(sms=sms, schedule=schedule, seed=seed, mode=mode, hazards=hazards)
         self._lock = threading.Lock()
         self._workspaces: dict[str, np.ndarray] = {}
         self._last: backend.Report | None = None

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from . import order
+from .clocks import Clock
 from .cluster import emit_cluster
 from .emit import Emitter
 from .isa import opcode
@@ -34,6 +36,7 @@ class NamedBarrier:
     generation: int = 0
     votes: list[bool] = field(default_factory=list)
     results: dict[int, list[bool]] = field(default_factory=dict)
+    clock: Clock = field(default_factory=Clock)  # what this phase passes on
 
     def target(self) -> int:
         if self.expected is not None:
@@ -45,6 +48,7 @@ class NamedBarrier:
             self.generation += 1
             self.results = {self.generation: self.votes}
             self.arrived, self.votes, self.active = {}, [], False
+            self.clock = Clock()
             self.cta.machine_epoch.bump()
 
     def describe(self) -> str:
@@ -59,6 +63,7 @@ class NamedBarrier:
 class BarrierWait:
     barrier: NamedBarrier
     generation: int
+    clock: Clock | None = None
 
     def ready(self) -> bool:
         return self.barrier.generation > self.generation
@@ -103,6 +108,8 @@ def barrier_arrive(
     barrier.active, barrier.expected = True, count
     if votes is not None:
         barrier.votes += votes[p.m].tolist()
+    if p.C.watch is not None:
+        order.barrier_arrive(p, barrier, wait)
     lanes = barrier.partial.pop(index, 0) | p.active(mask)
     if lanes & p.w.live == p.w.live:
         barrier.arrived[index] = line
@@ -140,6 +147,8 @@ def _still_waits(p: Path) -> bool:
     if not p.token.ready():
         p.wait = p.token
         return True
+    if p.token.clock is not None:
+        order.barrier_done(p, p.token.clock)
     p.token = None
     return False
 

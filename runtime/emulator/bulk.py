@@ -5,17 +5,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from .access import fault, load_rows, resolve, store_rows
+from . import order
+from .access import resolve
 from .emit import Emitter
+from .faults import fault
 from .functions_float import ftz
 from .isa import opcode
-from .mbarrier import find, mbarrier_arrive
+from .mbarrier import find
 from .memory import Bank, Fault
 from .operands import Imm, Mem, Negated, Op, Value
 from .queue import BulkGroups, BulkWait, Transfer
 from .report import hazard
 from .state import CTA, PARK, Path
-from .tma import destinations, lane_value, lanes, reduced, shared_offset, signal
+from .tma import announce, destinations, lane_value, lanes, reduced, shared_offset, signal
 from .values import Array, type_bits
 
 REDUCTIONS = frozenset({"add", "min", "max", "inc", "dec", "and", "or", "xor"})
@@ -33,7 +35,7 @@ KNOWN = frozenset(
 
 
 def _waits(op: Op) -> bool:
-    return op.has("bulk") and op.has("wait_group")
+    return op.has("wait_group") or op.has("wait_all")
 
 
 @opcode("cp", dests=0, waits=_waits)
@@ -136,8 +138,13 @@ def _cp_async(e: Emitter, op: Op, tail: str) -> None:
         assert isinstance(mem, Mem)
         e.line(f"async_arrive(p, {_operand(e, mem)}, {int(op.has('noinc'))}, {tail})")
         return
-    if op.has("commit_group") or op.has("wait_group") or op.has("wait_all"):
-        return  # the copies below are done at once, so there is never one to wait for
+    if op.has("commit_group"):
+        e.line("cp_async_commit(p)")
+        return
+    if op.has("wait_group") or op.has("wait_all"):
+        pending = e.scalar(op.operands[0]) if op.has("wait_group") else "-1"
+        e.line(f"if cp_async_wait(p, {pending}): return {PARK}")
+        return
     dst, src, size, *rest = op.operands
     assert isinstance(dst, Mem)
     assert isinstance(src, Mem)
@@ -217,6 +224,11 @@ def _bulk_load(
     line: int,
 ) -> Transfer:
     raw: list[Array] = []
+    verb = "a bulk copy writes"
+    phases = announce(p, receivers, size, line, verb, combines=bool(how[0]))
+    if p.C.watch is not None:
+        key = p.C.watch.copy_key(find(p, receivers[0][2], True, line, verb))
+        p.C.watch.range(p, bank, offset, size, key, line, False, "a bulk copy reads")
 
     def read() -> None:
         try:
@@ -225,14 +237,14 @@ def _bulk_load(
             raise fault(p, error, line, None, "bulk copy") from None
 
     def complete() -> None:
-        for cta, at, barrier in receivers:
+        for (cta, at, barrier), phase in zip(receivers, phases, strict=True):
             try:
                 cta.window.check_writable(at, at + size)
             except Fault as error:
                 raise fault(p, error, line, None, "bulk copy") from None
             place = cta.window.data[at : at + size]
             place[:] = _combined(place, raw[0], *how)
-            signal(p, barrier, size, line)
+            signal(p, barrier, size, line, phase)
 
     return Transfer(read, complete, line)
 
@@ -254,7 +266,16 @@ def bulk_store(
         _check_bulk(p, line, n, to, offset)
         bank, at = resolve(p, "global", to, line)
         transfer = _bulk_store(p, bank, at, offset, n, (reduction, type_), line)
-        p.w.bulk.setdefault(lane, BulkGroups()).open.append(transfer)
+        groups = p.w.bulk.setdefault(lane, BulkGroups())
+        groups.open.append(transfer)
+        if p.C.watch is not None:
+            p.C.watch.bulk_agents(p.w, lane, groups)
+            reads, writes = groups.reads_agent, groups.writes_agent
+            epoch, window = groups.committed + 1, p.C.window
+            p.C.watch.range(p, window, offset, n, (reads, epoch), line, False,
+                            "a bulk store reads")  # fmt: skip
+            p.C.watch.range(p, bank, at, n, (writes, epoch), line, True, "a bulk store writes",
+                            bool(reduction))  # fmt: skip
         p.C.events["bulk_store"] += 1
         p.C.queue.submit(transfer)
 
@@ -292,16 +313,6 @@ def _combined(old: Array, new: Array, reduction: str, type_: str) -> Array:
     return reduced(old.view(words), new.view(words), reduction, type_).view(np.uint8)
 
 
-def async_arrive(p: Path, address: int | Array, noinc: int, mask: Array | None, line: int) -> None:
-    """cp.async.mbarrier.arrive: the copies so far are done, so the arrival happens at once. Without
-    .noinc the pending count goes up first, and the two cancel."""
-    if noinc:
-        mbarrier_arrive(p, address, 1, None, 0, 0, mask, line)
-        return
-    for lane in lanes(p, mask):
-        find(p, lane_value(address, lane), False, line, "cp.async.mbarrier.arrive")
-
-
 def bulk_commit(p: Path, mask: Array | None, line: int) -> None:
     for lane in lanes(p, mask):
         groups = p.w.bulk.get(lane)
@@ -328,34 +339,6 @@ def bulk_wait(p: Path, pending: int, reading: int, mask: Array | None, line: int
                 isa="9.7.9.25.3 cp.async.bulk.wait_group",
             )
         groups.waited(pending, bool(reading))
+        if p.C.watch is not None and groups.reads_agent:
+            order.bulk_waited(p, groups, pending, bool(reading))
     return False
-
-
-def cp_async(
-    p: Path,
-    dst: Array,
-    src: Array,
-    size: int,
-    count: int | Array,
-    mask: Array | None,
-    line: int,
-) -> None:
-    """cp.async: `count` bytes copied, the rest of `size` zero-filled."""
-    take = np.full(32, count, np.uint32) if isinstance(count, int) else count
-    active = take[p.m] if mask is None else take[mask]
-    if (active > size).any():
-        raise hazard("cp-async-size", f"src-size {int(active.max())} exceeds cp-size {size}",
-                     path=p, line=line, cure="keep src-size within cp-size",
-                     isa="9.7.9.25.1 cp.async")  # fmt: skip
-    width = 4 if not (active & 3).any() else 1
-    rows = np.zeros((size // width, 32), f"u{width}")
-    reading = (p.m if mask is None else mask & p.m) & (take > 0)
-    if (take[reading] == size).all():
-        if reading.any():
-            rows = load_rows(p, "global", src, width, len(rows), reading, line)
-    else:  # no byte past src-size is read
-        for i in range(len(rows)):
-            wanted = reading & (take > i * width)
-            if wanted.any():
-                rows[i] = load_rows(p, "global", src + i * width, width, 1, wanted, line)[0]
-    store_rows(p, "shared", dst, width, list(rows), mask, line)

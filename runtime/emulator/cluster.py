@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from . import order
+from .clocks import Clock
 from .emit import Emitter
 from .operands import Op
 from .report import hazard
@@ -18,6 +20,8 @@ class ClusterBarrier:
     ctas: list[CTA]
     arrived: int = 0
     phase: int = 0
+    clock: Clock = field(default_factory=Clock)  # what this phase passes on
+    inits: dict[int, int] = field(default_factory=dict)  # and what relaxed arrivals do
 
     def target(self) -> int:
         return sum(w.live.bit_count() for c in self.ctas for w in c.warps)
@@ -26,6 +30,7 @@ class ClusterBarrier:
         if self.arrived and self.arrived >= self.target():
             self.phase += 1
             self.arrived = 0
+            self.clock, self.inits = Clock(), {}
             self.ctas[0].machine_epoch.bump()
 
     def describe(self) -> str:
@@ -53,7 +58,7 @@ class ClusterWait:
         return self.barrier.describe()
 
 
-def cluster_arrive(p: Path, aligned: int, line: int) -> None:
+def cluster_arrive(p: Path, aligned: int, relaxed: int, line: int) -> None:
     if aligned:
         require_whole_warp(p, line, "barrier.cluster.arrive.aligned")
     warp, barrier = p.w, p.C.cluster.barrier
@@ -67,6 +72,8 @@ def cluster_arrive(p: Path, aligned: int, line: int) -> None:
             cure="put barrier.cluster.wait between the two",
             isa="9.7.13.4 barrier.cluster",
         )
+    if p.C.watch is not None:
+        order.cluster_arrive(p, barrier, bool(relaxed))
     warp.cluster_arrived |= p.mask
     warp.cluster_phase = barrier.phase
     barrier.arrived += p.lanes
@@ -93,6 +100,8 @@ def cluster_wait(p: Path, aligned: int, line: int) -> bool:
         p.wait = ClusterWait(barrier, warp.cluster_phase)
         return True
     warp.cluster_arrived &= ~p.mask
+    if p.C.watch is not None:
+        order.cluster_wait(p)
     return False
 
 
@@ -102,6 +111,7 @@ def emit_cluster(e: Emitter, op: Op) -> None:
     if set(op.quals) - known:
         raise op.unsupported("this form of barrier.cluster is not known here")
     if op.has("arrive"):
-        e.line(f"cluster_arrive(p, {aligned}, {op.line})")
+        relaxed = int(op.has("relaxed"))
+        e.line(f"cluster_arrive(p, {aligned}, {relaxed}, {op.line})")
     else:
         e.line(f"if cluster_wait(p, {aligned}, {op.line}): return {PARK}")

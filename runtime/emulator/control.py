@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from .clocks import SCOPES
 from .emit import Emitter
 from .isa import always, opcode
 from .operands import Op
@@ -45,6 +46,20 @@ def fence(e: Emitter, op: Op) -> None:
     known = FENCES if op.opcode == "fence" else MEMBARS
     if ".".join(op.quals) not in known:
         raise op.unsupported("this fence is not known here")
+    if op.quals[0] == "mbarrier_init":
+        e.line("if C.watch: init_fence(p)")
+    elif op.quals[0].startswith("proxy"):
+        e.line(f"if C.watch: proxy_fence(p, '{_proxy_space(op)}')")
+    elif "sync_restrict" not in ".".join(op.quals):
+        semantics = op.quals[0] if op.quals[0] in ("acquire", "release") else "acq_rel"
+        e.line(f"if C.watch: order_fence(p, '{semantics}', {SCOPES[op.quals[-1]]})")
+
+
+def _proxy_space(op: Op) -> str:
+    """The state space of a fence.proxy.async; "none" for proxies that are not checked."""
+    if op.quals[1] == "alias":
+        return "none"
+    return op.quals[-1].partition("::")[0] if op.quals[-1] != op.quals[1] else ""
 
 
 @opcode("griddepcontrol", dests=0)

@@ -64,6 +64,10 @@ class Kernel:
         self.rows: dict[str, int] = {"P": 0, "H": 0, "U": 0, "W": 0}
         self.scalars = 0
         self.slots = self._place()
+        # For each wgmma: rows that its block touches since the last fence, and if there is one.
+        self.touched_before: dict[int, tuple[int, bool]] = {}
+        # For each block: rows that stay touched, and rows that it touches, at its end.
+        self.dirt: list[tuple[int, int] | None] = []
         self.touch = self._touches()
         self._emitter = Emitter(self.program, self.analysis, self.slots)
         self._sources: dict[tuple[int, bool], str] = {}
@@ -113,11 +117,18 @@ class Kernel:
                 matrix_rows |= 1 << self.slots[r]
         touches = []
         for b in self.analysis.blocks:
-            rows = 0
+            rows = since = 0
+            fenced = False
             for op in self.program.ops[b.start : b.end]:
                 if op.opcode != "wgmma":
-                    rows |= self._rows_of(op)
+                    rows |= (found := self._rows_of(op))
+                    since |= found & matrix_rows
+                elif op.quals[0] == "fence":
+                    since, fenced = 0, True
+                elif op.quals[0] == "mma_async":
+                    self.touched_before[op.index] = (since, fenced)
             touches.append(rows & matrix_rows)
+            self.dirt.append((0 if fenced else -1, since) if fenced or since else None)
         return touches
 
     def register_at(self, code: str, row: int) -> str:

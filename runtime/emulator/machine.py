@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from ptxgen.errors import LaunchError
+from ptxgen.errors import EmulatorError, LaunchError
 from ptxgen.ptx import ast
 from ptxgen.spec import Dim3
 
@@ -25,7 +25,8 @@ from .queue import MODES, Mode
 from .report import Report
 from .run import Run
 
-Schedule: TypeAlias = Literal["round_robin", "random"]
+Schedule: TypeAlias = Literal["round_robin", "random", "priority"]
+SCHEDULES: tuple[Schedule, ...] = ("round_robin", "random", "priority")
 SLICE_BLOCKS = 512  # basic blocks that a path may run before the next one has its turn
 SPIN_BLOCKS = 64  # the longest loop that is recognised as spinning
 SMEM_PER_CTA_BYTES = 232_448
@@ -36,8 +37,10 @@ CACHE = KernelCache()
 class Machine:
     """Runs launches. `sms` bounds the CTAs that are resident together.
 
-    `schedule` orders warps ("round_robin", or "random" by `seed`), `mode` says when asynchronous
-    copies happen (see `queue`), `max_blocks` bounds the basic blocks of one launch.
+    `schedule` orders warps: "round_robin", or by `seed` "random" or "priority" (one warp as far as
+    it gets, with a few changes). `mode` says when asynchronous work happens (see `queue`).
+    `hazards` checks the order of all accesses (see `watch`). `max_blocks` bounds the basic blocks
+    of one launch. Equal options give equal runs, failures included.
     """
 
     def __init__(
@@ -47,15 +50,17 @@ class Machine:
         schedule: Schedule = "round_robin",
         seed: int = 0,
         mode: Mode = "eager",
+        hazards: bool = False,
         max_blocks: int = 50_000_000,
         cache: KernelCache = CACHE,
     ) -> None:
-        if mode not in MODES or schedule not in ("round_robin", "random") or sms < 1:
+        if mode not in MODES or schedule not in SCHEDULES or sms < 1:
             raise ValueError(f"no such machine: mode {mode!r}, schedule {schedule!r}, sms {sms}")
         self.sms = sms
         self.schedule = schedule
         self.seed = seed
         self.mode: Mode = mode
+        self.hazards = hazards
         self.max_blocks = max_blocks
         self.cache = cache
 
@@ -105,8 +110,12 @@ class Machine:
         shape = _checked_shape(kernel, grid, block, cluster, smem_bytes)
         run = Run(self, kernel, grid, block, shape, smem_bytes, memory)
         run.load(params)
-        with np.errstate(all="ignore"):
-            run.run()
+        try:
+            with np.errstate(all="ignore"):
+                run.run()
+        except EmulatorError as error:
+            error.add_note(f"replay: {self.options()}")
+            raise
         executed: Counter[str] = Counter()
         for b, count in zip(kernel.analysis.blocks, run.counts, strict=True):
             if count:
@@ -119,7 +128,13 @@ class Machine:
             ctas=grid.size,
             executed=executed,
             events=run.events,
+            advice=tuple(run.watch.advice.values()) if run.watch is not None else (),
         )
+
+    def options(self) -> str:
+        """What it takes to see the same run again, as options of the command line."""
+        words = f"--mode {self.mode} --schedule {self.schedule} --seed {self.seed}"
+        return f"{words} --hazards" if self.hazards else words
 
 
 def _checked_shape(

@@ -11,12 +11,15 @@ state that `arrive` returns is (phase << 32) | pending; programs may not look in
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from .access import fault, shared_peer
+from . import order
+from .access import shared_peer
+from .clocks import SyncPoint
+from .faults import fault
 from .functions import lanes_of
 from .memory import Fault
 from .report import hazard
@@ -39,6 +42,15 @@ class Mbarrier:
     phase: int = 0
     expected_bytes: int = 0  # of this phase, for messages
     delivered_bytes: int = 0
+    # When hazards are checked: arrivals of this phase, what completed phases pass on, the agent
+    # of the copies that it counts and the last phase they were issued for, and its init.
+    point: SyncPoint = field(default_factory=SyncPoint)
+    done: SyncPoint = field(default_factory=SyncPoint)
+    agent: int = 0
+    incoming: int = 0
+    copy_line: int = 0
+    observed: int = 0  # phases that somebody has waited for
+    maker: tuple[int, int] = (0, 0)
 
     def __post_init__(self) -> None:
         self.pending = self.expected
@@ -65,6 +77,8 @@ class Mbarrier:
             self.pending = self.expected
             self.expected_bytes = self.delivered_bytes = 0
             self.cta.events["mbarrier_phase"] += 1
+            if self.cta.watch is not None:
+                order.mbarrier_phase(self.cta.watch, self)
 
     def settle_later(self) -> None:
         self.cta.machine_epoch.bump()
@@ -137,6 +151,8 @@ def find(p: Path, address: int, remote: bool, line: int, what: str) -> Mbarrier:
             f"live mbarriers of that CTA: {known}",
             "mbarrier.init it first, and let the others wait until that is visible",
         )  # fmt: skip
+    if p.C.watch is not None:
+        order.mbarrier_used(p, barrier, line, what)
     return barrier
 
 
@@ -195,6 +211,8 @@ def mbarrier_init(
             raise fault(p, error, line, None, "mbarrier.init") from None
         cta.window.mark_barrier(offset, True)
         cta.mbarriers[offset] = Mbarrier(cta, offset, n, line)
+        if p.C.watch is not None:
+            order.mbarrier_made(p, cta.mbarriers[offset])
 
 
 def mbarrier_inval(p: Path, address: int | Array, mask: Array | None, line: int) -> None:
@@ -211,13 +229,19 @@ def mbarrier_arrive(
     tx: int | Array | None,
     drop: int,
     remote: int,
+    scope: int,
     mask: Array | None,
     line: int,
 ) -> Any:
-    """arrive, arrive.expect_tx and arrive_drop; the states before, for the lanes' registers."""
+    """arrive, arrive.expect_tx and arrive_drop; the states before, for the lanes' registers.
+
+    `scope` is that of the release (see `clocks.SCOPES`), -1 for .relaxed.
+    """
     state = 0
     for lane, (at, lanes) in enumerate(_each(p, address, mask)):
         barrier = find(p, at, bool(remote), line, "mbarrier.arrive")
+        if p.C.watch is not None:
+            order.mbarrier_arrive(p, barrier, scope, line)
         state = barrier.phase << 32 | barrier.pending
         n = count if isinstance(count, int) else int(count[p.m][lane])
         bytes_ = tx if tx is None or isinstance(tx, int) else int(tx[p.m][lane])
@@ -288,6 +312,7 @@ def mbarrier_wait(
     value: int | Array,
     parity: int,
     blocking: int,
+    scope: int,
     mask: Array | None,
     line: int,
 ) -> Any:
@@ -301,6 +326,8 @@ def mbarrier_wait(
         barrier = find(p, address, False, line, name)
         waited = _phase_waited(barrier, value, parity)
         if barrier.phase > waited:
+            if p.C.watch is not None:
+                order.mbarrier_waited(p, barrier, waited, scope)
             return True
         if blocking and not p.expired:
             p.wait = MbarrierWait([(barrier, waited)])
@@ -315,6 +342,8 @@ def mbarrier_wait(
         barrier = find(p, at, False, line, name)
         waited = _phase_waited(barrier, v, parity)
         row[lane] = barrier.phase > waited
+        if row[lane] and p.C.watch is not None:
+            order.mbarrier_waited(p, barrier, waited, scope)
         missing.append((barrier, waited))
     if blocking and not row.any() and not p.expired:
         p.wait = MbarrierWait(missing)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .clocks import SCOPES
 from .emit import Emitter
 from .functions import lanes_of
 from .isa import opcode
@@ -73,6 +74,12 @@ def _number(e: Emitter, value: Value, bits: int = 32) -> str:
     return e.vector(value, "U" if bits == 32 else "W")
 
 
+def _scope(op: Op) -> int:
+    """The scope of the release or acquire; -1 for .relaxed."""
+    words = [q for q in op.quals if q in SCOPES]
+    return -1 if op.has("relaxed") else SCOPES[words[0]] if words else SCOPES["cta"]
+
+
 def _arrive(e: Emitter, op: Op, remote: int, tail: str) -> None:
     dst, mem, *rest = op.operands
     if remote and not isinstance(dst, Sink):
@@ -82,7 +89,8 @@ def _arrive(e: Emitter, op: Op, remote: int, tail: str) -> None:
     drop = int(op.quals[0] == "arrive_drop")
     if op.has("noComplete"):
         e.line(f"mbarrier_no_complete(p, {_address(e, mem)}, {count}, {tail})")
-    call = f"mbarrier_arrive(p, {_address(e, mem)}, {count}, {tx}, {drop}, {remote}, {tail})"
+    how = f"{drop}, {remote}, {_scope(op)}"
+    call = f"mbarrier_arrive(p, {_address(e, mem)}, {count}, {tx}, {how}, {tail})"
     if isinstance(dst, Sink):
         e.line(call)
     else:
@@ -93,9 +101,8 @@ def _wait(e: Emitter, op: Op, tail: str) -> None:
     dst, mem, value = op.operands[:3]
     parity, blocking = int(op.has("parity")), int(op.quals[0] == "try_wait")
     number = _number(e, value, 32 if parity else 64)
-    name = e.temporary(
-        f"mbarrier_wait(p, {_address(e, mem)}, {number}, {parity}, {blocking}, {tail})"
-    )
+    how = f"{parity}, {blocking}, {_scope(op)}"
+    name = e.temporary(f"mbarrier_wait(p, {_address(e, mem)}, {number}, {how}, {tail})")
     if blocking:
         e.line(f"if {name} is None: return {PARK}")
     if e.uniform(dst):

@@ -9,6 +9,7 @@ mbarrier. Each byte of a tracked bank has a state:
     WRITTEN     fine
     BARRIER     belongs to a live mbarrier
     OUTSIDE     not part of the allocation (the system's first 1 KB, padding)
+    IN_FLIGHT   an asynchronous copy will write it
 
 `GlobalMemory` gives host arrays 64-bit virtual addresses: guard gaps between them, and the same low
 8 bits as the host pointer, so that alignment errors are those a GPU would have.
@@ -20,14 +21,18 @@ import ctypes
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .space import GLOBAL_BASE, SMEM_RESERVED_BYTES, align_up
 from .values import Array
 
-UNWRITTEN, WRITTEN, BARRIER, OUTSIDE = 0, 1, 2, 4
+if TYPE_CHECKING:
+    from .shadow import Shadow
+
+UNWRITTEN, WRITTEN, BARRIER, OUTSIDE, IN_FLIGHT = 0, 1, 2, 4, 8
+_NO_STORES = BARRIER | OUTSIDE | IN_FLIGHT
 PAGE_SHIFT = 10
 GUARD_BYTES = 1 << 20
 _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
@@ -35,7 +40,7 @@ _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 @dataclass(frozen=True, slots=True)
 class Fault(Exception):
-    """What a bank refused: `kind` is range, align, unwritten, barrier or readonly.
+    """What a bank refused: `kind` is range, align, unwritten, in-flight, barrier or readonly.
 
     `position` is the index of the offending access in the batch, `offset` its offset in the bank.
     """
@@ -66,6 +71,7 @@ class Bank:
         self.writable = writable
         self.state: Array | None = np.zeros(self.size, np.uint8) if tracked else None
         self.stores = 0  # counts stores by ordinary instructions
+        self.shadow: Shadow | None = None  # who touched what, when hazards are checked
         self._views: dict[tuple[int, int], tuple[Array, Array | None, int]] = {}
 
     # -- batches of lanes ----------------------------------------------------------------------
@@ -104,7 +110,7 @@ class Bank:
         index = offset >> shift
         try:
             if state is not None:
-                if np.count_nonzero(state[index] & _repeat(BARRIER | OUTSIDE, min(unit, 8))):
+                if np.count_nonzero(state[index] & _repeat(_NO_STORES, min(unit, 8))):
                     raise self._bad_state(offset, unit, reading=False)
                 state[index] = _repeat(WRITTEN, min(unit, 8))
             view[index] = values
@@ -145,6 +151,12 @@ class Bank:
         found: Array = self.data[self._byte_index(offset, unit)]
         return found
 
+    def peek(self, offset: Array, unit: int) -> Array:
+        """The bytes there, unchecked; those outside are left out."""
+        index = (offset.astype(np.int64)[:, None] + np.arange(unit)).ravel()
+        found: Array = self.data[index[(index >= 0) & (index < self.size)]]
+        return found
+
     # -- one access ----------------------------------------------------------------------------
 
     def load_one(self, offset: int, width: int, count: int) -> list[int]:
@@ -159,6 +171,8 @@ class Bank:
         unit = width * len(values)
         raw = b"".join(v.to_bytes(width, "little") for v in values)
         self.stores += 1
+        if self.state is not None and (self.state[offset : offset + unit] & IN_FLIGHT).any():
+            raise self._bad_state(np.array([offset]), unit, reading=False)
         self.write(offset, np.frombuffer(raw, np.uint8), unit)
 
     # -- ranges --------------------------------------------------------------------------------
@@ -213,6 +227,8 @@ class Bank:
                     return Fault("range", self.name, position, start + at, unit, self.size)
                 if state & BARRIER:
                     return Fault("barrier", self.name, position, start + at, unit, self.size)
+                if state & IN_FLIGHT:
+                    return Fault("in-flight", self.name, position, start + at, unit, self.size)
                 if reading and state == UNWRITTEN:
                     return Fault("unwritten", self.name, position, start + at, unit, self.size)
         raise AssertionError("no bad byte found")
@@ -270,6 +286,22 @@ class SharedWindow(Bank):
         """Changes whenever bytes of start..end-1 may have changed."""
         first, last = start >> PAGE_SHIFT, (end - 1) >> PAGE_SHIFT
         return self.stores, max(self.pages[first : last + 1])
+
+    def mark_in_flight(self, start: int, end: int) -> None:
+        """Poison the destination of a copy. What may not be written is left for it to report."""
+        assert self.state is not None
+        part = self.state[max(start, 0) : max(end, 0)]
+        part[(part & (BARRIER | OUTSIDE)) == 0] = IN_FLIGHT
+        for page in range(
+            max(start, 0) >> PAGE_SHIFT, min((end - 1 >> PAGE_SHIFT) + 1, len(self.whole))
+        ):
+            self.whole[page] = False
+
+    def mark_landed(self, start: int, end: int) -> None:
+        """The copy is about to write: its destination may be written again."""
+        assert self.state is not None
+        part = self.state[max(start, 0) : max(end, 0)]
+        part[part == IN_FLIGHT] = WRITTEN
 
     def mark_barrier(self, offset: int, live: bool) -> None:
         assert self.state is not None
@@ -337,6 +369,10 @@ class GlobalMemory:
         self._bases.append(base)
         self._next = base + len(data) + GUARD_BYTES
         return bank
+
+    def banks(self) -> list[Bank]:
+        """Every array and scratch buffer, in the order of their addresses."""
+        return list(self._banks)
 
     def find(self, address: int) -> Bank | None:
         """The bank that holds an address, or None."""

@@ -16,6 +16,7 @@ from . import (
     cluster,
     control,
     convert,
+    cp_async,
     functions,
     functions_bits,
     functions_float,
@@ -23,6 +24,7 @@ from . import (
     mbarrier,
     mbarrier_forms,
     mma,
+    order,
     register_pool,
     tma,
     warp,
@@ -134,6 +136,7 @@ NAMESPACE: dict[str, Any] = {
             "mbarrier_tx", "mbarrier_wait",
         )
     },
+    "init_fence": order.init_fence, "proxy_fence": order.proxy_fence, "order_fence": order.fence,
     "check_rank": mbarrier_forms.check_rank,
     **{
         name: getattr(tma, name)
@@ -142,8 +145,12 @@ NAMESPACE: dict[str, Any] = {
     **{
         name: getattr(bulk, name)
         for name in (
-            "bulk_load", "bulk_store", "bulk_commit", "bulk_wait", "cp_async", "async_arrive",
+            "bulk_load", "bulk_store", "bulk_commit", "bulk_wait",
         )
+    },
+    **{
+        name: getattr(cp_async, name)
+        for name in ("cp_async", "async_arrive", "cp_async_commit", "cp_async_wait")
     },
     **{
         name: getattr(wgmma, name)

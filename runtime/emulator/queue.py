@@ -35,6 +35,7 @@ class Transfer:
     read: Callable[[], None]
     complete: Callable[[], None]
     line: int
+    after: tuple[Transfer, ...] = ()  # those that must have completed before
     has_read: bool = False
     done: bool = False
 
@@ -75,6 +76,8 @@ class AsyncQueue:
             return False
         i = self.rng.randrange(len(self.pending)) if self.mode == "random" else 0
         transfer = self.pending[i]
+        while blocker := next((t for t in transfer.after if not t.done), None):
+            transfer, i = blocker, self.pending.index(blocker)
         transfer.step()
         if transfer.done:
             del self.pending[i]
@@ -88,8 +91,13 @@ class BulkGroups:
     open: list[Transfer] = field(default_factory=list)
     groups: deque[list[Transfer]] = field(default_factory=deque)
     unread: int = 0  # groups whose reading this thread has not waited for
+    committed: int = 0
+    # When hazards are checked: the agents of what the copies read and write.
+    reads_agent: int = 0
+    writes_agent: int = 0
 
     def commit(self) -> None:
+        self.committed += 1
         self.groups.append(self.open)
         self.open = []
         self.unread += 1
@@ -122,6 +130,41 @@ class BulkGroups:
                 cure="cp.async.bulk.commit_group, then cp.async.bulk.wait_group.read 0 before ret",
                 isa="9.7.9.25.3 cp.async.bulk.wait_group",
             )
+
+
+@dataclass(slots=True)
+class CpAsyncGroups:
+    """The cp.async of one warp that may not have happened yet, by group."""
+
+    open: list[Transfer] = field(default_factory=list)
+    groups: list[list[Transfer]] = field(default_factory=list)
+
+    def commit(self) -> None:
+        self.groups.append(self.open)
+        self.open = []
+
+    def behind(self, pending: int) -> bool:
+        """Whether more than `pending` groups are incomplete; with -1, anything at all."""
+        old = self.groups[: len(self.groups) - pending] if pending > 0 else list(self.groups)
+        if pending < 0:
+            old.append(self.open)
+        return any(not t.done for g in old for t in g)
+
+    def all_pending(self) -> tuple[Transfer, ...]:
+        found = [t for g in [*self.groups, self.open] for t in g if not t.done]
+        return tuple(found)
+
+
+@dataclass(slots=True)
+class CpAsyncWait:
+    groups: CpAsyncGroups
+    pending: int
+
+    def ready(self) -> bool:
+        return not self.groups.behind(self.pending)
+
+    def describe(self) -> str:
+        return f"cp.async.wait_group {max(self.pending, 0)}"
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ptxgen.errors import Finding, HazardError
+from ptxgen.isa.rules import RULES
 from ptxgen.view import Beside, Heading, Row, Stack, Table, View, count
 from runtime import backend
 
@@ -30,6 +31,7 @@ class Report(backend.Report):
     ctas: int
     executed: Counter[str] = field(default_factory=Counter)
     events: Counter[str] = field(default_factory=Counter)
+    advice: tuple[Finding, ...] = ()  # disputed findings of a run with hazards=True
 
     def count(self, opcode: str) -> int:
         """Warp instructions whose mnemonic is `opcode` or starts with `opcode.`."""
@@ -81,20 +83,26 @@ def hazard(
     cure: str = "",
     isa: str = "",
     bytes_: str = "",
+    lines: tuple[int, ...] = (),
 ) -> HazardError:
-    """The error for one finding, with where it happened filled in from the path."""
+    """The error for one finding of a rule of `ptxgen.isa.rules`.
+
+    Where it happened comes from the path. `line` is the PTX line of the access at hand, `lines`
+    are those of earlier ones. What is not given comes from the rule.
+    """
+    rule = RULES[code]
     return HazardError(
         [
             Finding(
                 code=code,
-                severity="error",
+                severity=rule.severity,
                 message=message,
-                lines=(line,) if line else (),
+                lines=tuple(n for n in (line, *lines) if n),
                 where=path.where() if path is not None else "",
                 bytes_=bytes_,
-                reason=reason,
-                cure=cure,
-                isa=isa,
+                reason=reason or rule.reason,
+                cure=cure or rule.cure,
+                isa=isa or rule.isa,
             )
         ]
     )

@@ -23,9 +23,11 @@ from .memory import Bank, GlobalMemory
 from .operands import Data
 from .queue import AsyncQueue
 from .register_pool import RegisterPool, entry_registers
+from .report import hazard
 from .space import WINDOWS, align_up
 from .state import CTA, PARK, RELOAD, Cluster, Epoch, Path, Warp
 from .values import Array
+from .watch import Watch
 from .wgmma import touch_registers
 from .wgmma_queue import WgmmaQueue
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 SLICE_BLOCKS = 512  # basic blocks that a path may run before the next one has its turn
 SPIN_BLOCKS = 64  # the longest loop that is recognised as spinning
+PRIORITY_CHANGES, PRIORITY_TURNS = 3, 200  # changes of priority, and the turns they fall in
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,19 @@ class EpochWait:
 
     def describe(self) -> str:
         return "spins in a loop on memory that nothing changes any more"
+
+
+def check_bytes(cta: CTA) -> None:
+    """A CTA is over: every barrier has received what it was told to expect."""
+    for barrier in cta.mbarriers.values():
+        if barrier.tx:
+            raise hazard(
+                "mbarrier-tx-left",
+                f"CTA {cta.name} exits, and bytes expected and delivered differ: "
+                f"{barrier.describe()}",
+                line=barrier.copy_line or barrier.line,
+                lines=(barrier.line,) if barrier.copy_line else (),
+            )
 
 
 class Run:
@@ -74,6 +90,11 @@ class Run:
         self.rng = random.Random(machine.seed)
         self.blocks_left = machine.max_blocks
         self.active: list[Cluster] = []
+        self.watch = Watch() if machine.hazards else None
+        self.admitted = 0
+        self.priorities: dict[int, float] = {}
+        self.turns = 0
+        self.changes = {self.rng.randrange(1, PRIORITY_TURNS) for _ in range(PRIORITY_CHANGES)}
         self.traces = env.DEBUG.get() >= 6
         self.gave_up_at = -1  # the epoch at which waiting try_waits were last told to give up
 
@@ -104,6 +125,8 @@ class Run:
             assert bank is not None
             self._initialise(program.globals.data, bank.data)
         self._initialise(program.consts.data, consts)
+        if self.watch is not None:
+            self.watch.cover(self.memory)
 
     def _initialise(self, data: Sequence[Data], target: Array) -> None:
         for item in data:
@@ -143,6 +166,7 @@ class Run:
             )  # fmt: skip
             cta.params, cta.consts, cta.globals_base = self.params, self.consts, self.globals_base
             cta.queue = queue
+            cta.watch = self.watch
             entry = entry_registers(self.kernel.program)
             if entry is not None:
                 cta.pool = RegisterPool(entry)
@@ -151,6 +175,9 @@ class Run:
             for group in cta.groups:
                 group.wgmma = WgmmaQueue(group, eager=self.machine.mode == "eager")
             ctas.append(cta)
+        if self.watch is not None:
+            self.watch.enter(ctas, self.admitted)
+        self.admitted += 1
         cluster = Cluster(ctas, ClusterBarrier(ctas))
         for cta in ctas:
             cta.cluster = cluster
@@ -164,6 +191,7 @@ class Run:
                 pass
             self.active.remove(cluster)
             for cta in cluster.ctas:
+                check_bytes(cta)
                 for group in cta.groups:
                     self.kernel.give_file(group.registers)
         return bool(done)
@@ -212,6 +240,8 @@ class Run:
     def round(self) -> bool:
         """Give every path a turn; whether any could go on."""
         warps = list(self.warps())
+        if self.machine.schedule == "priority":
+            return self.highest(warps)
         if self.machine.schedule == "random":
             self.rng.shuffle(warps)
         ran = False
@@ -226,10 +256,29 @@ class Run:
                     self.turn(p)
         return ran
 
+    def highest(self, warps: Sequence[Warp]) -> bool:
+        """Run the warp of the highest priority that can run. At a few moments that the seed chooses
+        it falls behind all others: a race of depth d is found by d - 1 such changes."""
+        for w in warps:
+            self.priorities.setdefault(id(w), self.rng.random())
+        for w in sorted(warps, key=lambda w: -self.priorities[id(w)]):
+            for p in list(w.paths):
+                if p.wait is not None and not p.wait.ready():
+                    continue
+                p.wait = None
+                self.turns += 1
+                if self.turns in self.changes:
+                    self.priorities[id(w)] = -self.turns
+                self.turn(p)
+                return True
+        return False
+
     def turn(self, p: Path) -> None:
         budget = SLICE_BLOCKS
         if self.machine.schedule == "random":
             budget = self.rng.randrange(1, 64)
+        elif self.machine.schedule == "priority":
+            budget = 64
         epoch, start = self.epoch.value, p.pc
         exhausted = self.advance(p, budget)
         if self.traces:
@@ -241,7 +290,7 @@ class Run:
                     f"no end after {self.machine.max_blocks:,} basic blocks: {p.where()} is at PTX "
                     f"line {self.kernel.line(p.pc)}; raise max_blocks if the program is that long"
                 )
-            if epoch == self.epoch.value and budget == SLICE_BLOCKS:
+            if epoch == self.epoch.value and self.machine.schedule != "random":
                 self.park_if_spinning(p)
         p.C.queue.between_warps()
 
@@ -250,6 +299,7 @@ class Run:
         kernel, counts, w = self.kernel, self.counts, p.w
         touch, group = kernel.touch, p.w.group
         table = kernel.full if p.full else kernel.masked
+        dirt = kernel.dirt if self.watch is not None else None
         pc, meet = p.pc, p.meet
         while budget:
             budget -= 1
@@ -258,6 +308,8 @@ class Run:
                 p.pc = pc
                 touch_registers(w, p, touched, kernel.line(pc))
             after = table[pc](p)
+            if dirt is not None and after != PARK and (change := dirt[pc]) is not None:
+                w.dirty = w.dirty & change[0] | change[1]
             if after >= 0:
                 counts[pc] += 1
                 pc = after

@@ -20,7 +20,9 @@ import numpy as np
 
 from ptxgen.spec import Dim3
 
+from . import order
 from .analysis import EXIT
+from .clocks import Clock
 from .functions import lane_bits, lanes_of
 from .memory import Bank, GlobalMemory, SharedWindow
 from .report import hazard
@@ -32,8 +34,9 @@ if TYPE_CHECKING:
     from .cluster import ClusterBarrier
     from .kernel import Kernel
     from .mbarrier import Mbarrier
-    from .queue import AsyncQueue, BulkGroups
+    from .queue import AsyncQueue, BulkGroups, CpAsyncGroups
     from .register_pool import RegisterPool
+    from .watch import WarpView, Watch
     from .wgmma_queue import WgmmaQueue
 
 FULL_MASK = 0xFFFFFFFF
@@ -122,9 +125,15 @@ class Warp:
         self.inflight = 0  # rows of class U that a pending wgmma may touch
         self.registers = 0  # per thread, as setmaxnreg sees it
         self.bulk: dict[int, BulkGroups] = {}
-        self.cp_async_open = 0
+        self.cp_async: CpAsyncGroups | None = None
         self.cluster_arrived = 0  # lanes that have arrived at the cluster barrier and not waited
         self.cluster_phase = 0
+        # When hazards are checked: its clock, those of cluster barriers, registers to be fenced.
+        self.view: WarpView = None  # type: ignore[assignment]
+        self.cluster_clock = Clock()
+        self.cluster_inits: dict[int, int] = {}
+        self.dirty = -1
+        self.shapes: list[tuple[int, tuple[int, str]]] = []
 
     def exit_lanes(self, path: Path) -> None:
         """Lanes leave the kernel."""
@@ -134,7 +143,11 @@ class Warp:
         self.live &= ~path.mask
         self.cta.machine_epoch.bump()
         if not self.live:
+            if self.cta.watch is not None:
+                order.warp_left(path)
             self.cta.warp_exited()
+            if self.cta.watch is not None and self.cta.exited:
+                order.cta_left(path)
 
 
 class Path:
@@ -338,6 +351,9 @@ class CTA:
         self.cluster: Cluster = None  # type: ignore[assignment]
         self.queue: AsyncQueue = None  # type: ignore[assignment]
         self.exited = False
+        self.watch: Watch | None = None
+        self.visitors: dict[int, tuple[int, int]] = {}  # warps of other CTAs: last access, line
+        self.farewell = Clock()  # what its warps knew when they exited
         self.decoded: dict[tuple[Any, ...], tuple[tuple[int, int], int, int, Array]] = {}
         self.groups = [Warpgroup(self, i, files[i]) for i in range(-(-self.nwarps // 4))]
         self.warps: list[Warp] = []

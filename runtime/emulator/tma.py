@@ -14,7 +14,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from .access import fault, resolve, shared_peer
+from .access import resolve, shared_peer
+from .faults import fault
 from .functions import lanes_of
 from .mbarrier import check, find
 from .memory import Bank, Fault
@@ -246,9 +247,42 @@ def destinations(
     return found
 
 
-def signal(p: Path, mbar: int, bytes_: int, line: int) -> None:
-    """complete_tx on the mbarrier of a copy."""
+def announce(
+    p: Path,
+    receivers: Sequence[tuple[CTA, int, int]],
+    size: int,
+    line: int,
+    verb: str,
+    *,
+    combines: bool = False,
+) -> list[int]:
+    """A copy to shared memory is issued: the phases of its mbarriers. Its destinations are poisoned
+    until it completes, unless it combines with what is there."""
+    phases = []
+    for cta, offset, mbar in receivers:
+        barrier = find(p, mbar, True, line, verb)
+        phases.append(barrier.phase)
+        if p.C.watch is not None:
+            key = p.C.watch.copy_key(barrier)
+            barrier.copy_line = line
+            p.C.watch.range(p, cta.window, offset, size, key, line, True, verb, combines)
+        if p.C.queue.mode != "eager" and not combines:
+            cta.window.mark_in_flight(offset, offset + size)
+    return phases
+
+
+def signal(p: Path, mbar: int, bytes_: int, line: int, phase: int) -> None:
+    """complete_tx on the mbarrier of a copy that was issued in `phase`."""
     barrier = find(p, mbar, True, line, "complete_tx of a bulk copy")
+    if barrier.phase != phase:
+        raise hazard(
+            "copy-late",
+            f"a copy that was issued for phase {phase} completes in phase {barrier.phase} of "
+            f"{barrier.describe()}",
+            path=p,
+            line=line,
+            lines=(barrier.line,),
+        )
     barrier.complete(bytes_)
     check(p, barrier, line)
 
@@ -283,14 +317,22 @@ def _submit_load(
     line: int,
 ) -> None:
     raw: list[Array] = []
+    phases = announce(p, receivers, tmap.box_bytes, line, "a tensor load writes")
+    watch = p.C.watch
+    if watch is not None:
+        window, bank = box_window(p, tmap, start, line)
+        first = watch.copy_key(find(p, receivers[0][2], True, line, "a tensor load"))
+        watch.box(p, bank, window.view, first, line, False, "a tensor load reads")
+        for cta, offset, _ in receivers:
+            watch.tile_written(cta, offset, tmap.box_bytes, tmap.swizzle)
 
     def read() -> None:
         raw.append(load_box(p, tmap, start, line))
 
     def complete() -> None:
-        for cta, offset, mbar in receivers:
+        for (cta, offset, mbar), phase in zip(receivers, phases, strict=True):
             _write_tile(p, cta, offset, raw[0], tmap.swizzle, line)
-            signal(p, mbar, tmap.box_bytes, line)
+            signal(p, mbar, tmap.box_bytes, line, phase)
 
     p.C.events["tma_load"] += 1
     p.C.events["tma_load_bytes"] += tmap.box_bytes
@@ -340,7 +382,7 @@ def tensor_store(
         _, offset = shared_offset(p, lane_value(src, lane), line, own=True)
         _check_shared(p, tmap, offset, line)
         groups = p.w.bulk.setdefault(lane, BulkGroups())
-        transfer = _store_transfer(p, tmap, start, offset, reduction, line)
+        transfer = _store_transfer(p, tmap, start, offset, reduction, lane, line)
         groups.open.append(transfer)
         p.C.events["tma_store"] += 1
         p.C.events["tma_store_bytes"] += tmap.box_bytes
@@ -348,9 +390,25 @@ def tensor_store(
 
 
 def _store_transfer(
-    p: Path, tmap: TensorMap, start: list[int], offset: int, reduction: str, line: int
+    p: Path,
+    tmap: TensorMap,
+    start: list[int],
+    offset: int,
+    reduction: str,
+    lane: int,
+    line: int,
 ) -> Transfer:
     raw: list[Array] = []
+    watch = p.C.watch
+    if watch is not None:
+        groups = p.w.bulk[lane]
+        watch.bulk_agents(p.w, lane, groups)
+        epoch = groups.committed + 1
+        watch.range(p, p.C.window, offset, tmap.box_bytes, (groups.reads_agent, epoch), line,
+                    False, "a tensor store reads")  # fmt: skip
+        window, bank = box_window(p, tmap, start, line)
+        watch.box(p, bank, window.view, (groups.writes_agent, epoch), line, True,
+                  "a tensor store writes", bool(reduction))  # fmt: skip
 
     def read() -> None:
         raw.append(_read_tile(p, offset, tmap.box_bytes, tmap.swizzle, line))

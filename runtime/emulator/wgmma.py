@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import order
 from .emit import Emitter
 from .isa import opcode
 from .operands import Imm, Negated, Op, Reg, Vec
@@ -34,22 +35,61 @@ def wgmma_issue(p: Path, shape: Shape, a: int, b: int, scale_d: int) -> None:
             cure="let whole warpgroups reach it",
             isa=ISA,
         )
+    if p.C.watch is not None:
+        _check_registers(p, shape)
+        p.C.watch.wgmma(p, shape, a, b)
+        p.w.group.wgmma.last_line = shape.line
     p.w.group.wgmma.issue(p, shape, a, b, bool(scale_d))
+
+
+def _check_registers(p: Path, shape: Shape) -> None:
+    """Registers that were touched, or used in another shape, need a wgmma.fence."""
+    w = p.w
+    touched, fenced = w.kernel.touched_before[shape.index]
+    unfenced = shape.touches & (touched if fenced else touched | w.dirty)
+    if unfenced:
+        name = w.kernel.register_at("U", (unfenced & -unfenced).bit_length() - 1)
+        first = "no wgmma.fence has been executed yet" if w.dirty == -1 else f"{name} was accessed"
+        raise hazard(
+            "wgmma-fence", f"wgmma uses {name}, and since the last wgmma.fence {first}"
+            if w.dirty != -1 or fenced else f"wgmma uses {name}, and {first}",
+            path=p, line=shape.line, bytes_=name,
+        )  # fmt: skip
+    kind = (shape.n, shape.accumulator)
+    owned = 0
+    for row in shape.d_rows:
+        owned |= 1 << row
+    for rows, other in w.shapes:
+        if rows & owned and other != kind:
+            raise hazard(
+                "wgmma-shape",
+                f"m64n{kind[0]} with {kind[1]} sums after m64n{other[0]} with {other[1]} sums on "
+                f"the same accumulators",
+                path=p,
+                line=shape.line,
+            )
+    if (owned, kind) not in w.shapes:
+        w.shapes.append((owned, kind))
 
 
 def wgmma_commit(p: Path, line: int) -> None:
     require_whole_warp(p, line, "wgmma.commit_group")
+    if p.C.watch is not None:
+        p.w.view.wgmma_commits += 1
     p.w.group.wgmma.commit(p)
 
 
 def wgmma_wait(p: Path, pending: int, line: int) -> bool:
     require_whole_warp(p, line, "wgmma.wait_group")
     waits: bool = p.w.group.wgmma.wait(p, pending)
+    if not waits and p.C.watch is not None:
+        order.wgmma_waited(p, pending)
     return waits
 
 
 def wgmma_fence(p: Path, line: int) -> None:
     require_whole_warp(p, line, "wgmma.fence")
+    p.w.shapes.clear()
 
 
 def touch_registers(w: Warp, p: Path, touched: int, line: int) -> None:
@@ -65,7 +105,9 @@ def touch_registers(w: Warp, p: Path, touched: int, line: int) -> None:
             line=w.kernel.line_touching(p.pc, row) or line,
             bytes_=name,
             reason="accumulators and A registers belong to wgmma until its group has completed",
-            cure="wgmma.wait_group before the registers are read or written",
+            cure="wgmma.commit_group after the wgmma, so that the wait covers it"
+            if (w.group.wgmma.open_touches[w.index % 4] >> row) & 1
+            else "wgmma.wait_group before the registers are read or written",
             isa="9.7.16.7.3 wgmma.wait_group",
         )
     w.group.wgmma.write_back(touched)
@@ -132,7 +174,7 @@ def _mma(e: Emitter, op: Op) -> None:
         n=n, accumulator=accumulator, a_type=a_type, b_type=b_type, d_rows=d_rows, a_rows=a_rows,
         negate_a=negate[0], negate_b=negate[1], a_mn_major=bool(trans_a), b_mn_major=bool(trans_b),
         saturates=saturates, selector=selector.value, metadata_row=e_rows[0] if e_rows else -1,
-        line=op.line, touches=touches,
+        line=op.line, touches=touches, index=op.index,
     )  # fmt: skip
     name = e.constant(shape, ("wgmma", op.index))
     texts = ["0" if from_registers else _descriptor(e, op, a), _descriptor(e, op, b)]

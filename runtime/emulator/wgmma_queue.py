@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .access import fault
 from .descriptor import Descriptor, footprint
+from .faults import fault
 from .memory import Fault, SharedWindow
 from .report import hazard
 from .sparse import expand
@@ -41,6 +41,7 @@ class Shape:
     metadata_row: int
     line: int
     touches: int  # bit set of d_rows, a_rows and metadata_row
+    index: int  # of the instruction
 
     @property
     def key(self) -> tuple[int, int, str]:
@@ -87,6 +88,8 @@ class WgmmaQueue:
     groups: list[list[Group]] = field(default_factory=lambda: [[], [], [], []])
     tiles: dict[tuple[int, int, str], Tile] = field(default_factory=dict)
     eager: bool = True
+    agent: int = 0  # when hazards are checked: who reads the operands in shared memory
+    last_line: int = 0
 
     # -- issue and wait ------------------------------------------------------------------------
 

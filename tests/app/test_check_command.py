@@ -57,7 +57,7 @@ def test_a_clean_run_shows_what_it_changed(run: Run) -> None:
     result = run(*SUM[:-2], "--arg", "x=f32[1000]:arange", *SUM[-2:], "--arg", "n=1000")
     assert result.exit_code == 0, result.output
     first, *rest = result.stdout.splitlines()
-    assert first == "clean: block_sum, grid 4, block 256x1x1, cluster 1x1x1"
+    assert first == "pass: block_sum, grid 4, block 256x1x1, cluster 1x1x1"
     sums = np.pad(np.arange(1000), (0, 24)).reshape(4, 256).sum(1)
     assert rest[-1].split() == ["out", "f32", "[4]", *map(str, sums)]
 
@@ -71,7 +71,7 @@ def test_a_finding_names_the_argument_the_line_and_the_cure(run: Run) -> None:
     assert "ld.global.f32" in result.stdout
     assert "cure" in result.stdout
     answer = json.loads(run(*words, "--json").stdout)
-    assert (answer["ok"], answer["verdict"]) == (False, "finding")
+    assert (answer["ok"], answer["verdict"]) == (False, "fail")
     (finding,) = answer["findings"]
     assert finding["code"] == "out-of-bounds"
     assert finding["ptx"][0].startswith("ld.global.f32")
@@ -135,10 +135,28 @@ def test_what_is_typed_wrong_is_named(run: Run, words: tuple[str, ...], said: st
     assert said in result.stderr
 
 
-def test_a_kernel_of_the_catalogue_is_told_from_a_file(run: Run) -> None:
-    result = run("check", "gemm")
+SMALL = "gemm:tile=64x64x64,stages=2,cluster=1x1"  # compiles fast; two laps of the ring
+
+
+def test_a_kernel_of_the_catalogue_passes_under_every_mode(run: Run) -> None:
+    result = run("check", SMALL, "--seeds", "2")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith(f"pass: {SMALL}, 6 schedules")  # 2 seeds x 3 modes
+
+
+def test_mutants_are_killed_or_explained(run: Run) -> None:
+    result = run("check", SMALL, "--mutate", "--sample", "12", "--json")
+    assert result.exit_code == 0, result.output
+    marks = json.loads(result.stdout)["mutants"]
+    assert marks["survived"] == 0
+    assert marks["killed"] >= 9
+    assert all(m["by"] for m in marks["each"])  # the code that killed it, or the rule
+
+
+def test_what_is_no_schedule_is_refused(run: Run) -> None:
+    result = run("check", SMALL, "--replay", "soon:random:1")
     assert result.exit_code == 1
-    assert "ptxgen run" in result.stderr
+    assert "MODE:TURNS:SEED" in result.stderr
 
 
 def test_the_example_of_the_readme_prints_what_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
