@@ -9,7 +9,8 @@ place of a partial sum, which is at most sum |a b|: s = 2^-23 for f32 sums (tens
 2^-13 for fp8 inputs, whose sums keep 13 bits behind the point whatever their type, 2^-10 for f16
 sums, 0 for integers. Rounding the result to the type of D adds u |ref|, with u = 2^-8 for bf16,
 2^-11 for f16, 2^-24 for f32, 2^-4 for e4m3 and 2^-3 for e5m2, which saturate. Where both terms
-vanish (K = 0, or all zeros) only equality passes.
+vanish (K = 0, or all zeros) only equality passes. What an epilogue adds to the bound stands in
+`reference_epilogue`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from ptxgen.app import reference_epilogue as finishing
+from ptxgen.app.reference_epilogue import PLAIN, Epilogue
 from ptxgen.configs.gemm import GemmProblem
 from ptxgen.isa.dtypes import dtype
 
@@ -100,17 +103,30 @@ class Comparison:
         return f"WRONG: {self.wrong:,} of {self.elements:,} elements; first {self.first_bad}"
 
 
-def compare(a: Any, b: Any, d: Any, problem: GemmProblem, *, exact: bool) -> Comparison:
-    """D [m, n] against A [m, k] B [n, k]^T: within the bound, or `exact`ly equal.
+def epilogue(kind: str, problem: GemmProblem, m: int, n: int, seed: int) -> Epilogue:
+    """alpha, beta, C and bias, as far as the problem has them: normal numbers or small integers."""
+    shape = (BATCH, m, n) if problem.batched else (m, n)
+    return finishing.epilogue(kind, problem, shape, seed, INTEGER_LIMIT)
 
-    `exact` is for inputs whose sums are exact: then D is the reference, rounded once.
+
+def compare(
+    a: Any, b: Any, d: Any, problem: GemmProblem, *, exact: bool, given: Epilogue = PLAIN
+) -> Comparison:
+    """D [m, n] against A [m, k] B [n, k]^T and the epilogue: within the bound, or `exact`ly equal.
+
+    `exact` is for inputs whose sums are exact: then D is the reference, rounded once. Activations
+    that are approximated are held to the bound anyway.
     """
+    exact = exact and problem.activation in finishing.EXACT
     a64, b64, d64 = (np.asarray(x).astype(np.float64) for x in (a, b, d))
     name = problem.output.name
-    reference = a64 @ b64.swapaxes(-1, -2)
+    sums = a64 @ b64.swapaxes(-1, -2)
+    magnitude = np.abs(a64) @ np.abs(b64).swapaxes(-1, -2)
+    slack = a64.shape[-1] * 2.0 ** -_sum_bits(problem) * magnitude
+    reference, slack = finishing.apply(problem, given, sums, magnitude, slack)
     right = rounded(reference, name)
     error = np.abs(d64 - right) if dtype(name).bits == 8 else np.abs(d64 - reference)
-    bound = _bound(a64, b64, right, problem)
+    bound = _bound(right, slack, problem)
     if exact or not problem.output.is_float:
         good = d64 == right
         rule = f"D equals the exact sum, rounded once to {name}"
@@ -120,6 +136,8 @@ def compare(a: Any, b: Any, d: Any, problem: GemmProblem, *, exact: bool) -> Com
             f"|D - ref| <= 2^-{SIGNIFICAND_BITS[name]} |ref| + {a64.shape[-1]} x "
             f"2^-{_sum_bits(problem)} x sum |a b|"
         )
+        if problem.finishes:
+            rule += ", through the epilogue, plus its own roundings"
     bad = np.argwhere(~good)
     return Comparison(
         rule=rule,
@@ -135,18 +153,18 @@ def compare(a: Any, b: Any, d: Any, problem: GemmProblem, *, exact: bool) -> Com
 
 
 def _sum_bits(problem: GemmProblem) -> int:
-    bits = SUM_BITS[problem.accumulator]
+    bits = SUM_BITS.get(problem.accumulator, 0)  # integers are exact: nothing asks for their bits
     return min(bits, FP8_SUM_BITS) if problem.a.bits == 8 else bits
 
 
-def _bound(a: Any, b: Any, reference: Any, problem: GemmProblem) -> Any:
+def _bound(reference: Any, slack: Any, problem: GemmProblem) -> Any:
+    """How far D may be off: `slack` before it is rounded, and the rounding."""
     name = problem.output.name
     if not problem.output.is_float:
         return np.zeros_like(reference)
-    sums = np.abs(a) @ np.abs(b).swapaxes(-1, -2)
     rounding = np.abs(reference) * 2.0 ** -SIGNIFICAND_BITS[name]
     subnormal = np.where(reference == 0, 0.0, SMALLEST[name])
-    return rounding + a.shape[-1] * 2.0 ** -_sum_bits(problem) * sums + subnormal
+    return rounding + slack + subnormal
 
 
 def _share(error: Any, bound: Any) -> Any:

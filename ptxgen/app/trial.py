@@ -17,7 +17,7 @@ from ptxgen.app import machine, reference
 from ptxgen.app.output import Answer
 from ptxgen.configs.gemm import GemmProblem
 from ptxgen.errors import KernelReferenceError
-from ptxgen.spec import ArrayMeta, Workspace
+from ptxgen.spec import ArrayMeta, Scalar, Workspace
 
 if TYPE_CHECKING:
     from runtime.backend import ArrayRef, Backend, StreamRef
@@ -79,10 +79,12 @@ def attempt(
     problem = _problem(kernel)
     a, b = reference.inputs(inputs, problem, m, n, k, seed)
     d = reference.poisoned(problem, m, n)
+    given = reference.epilogue(inputs, problem, m, n, seed)
+    scalars = given.scalars(problem)
     runner = BACKENDS.get(backend or env.BACKEND.get() or default_backend())
     on = runner.stream(None, "cuda" if runner.name == "cuda" else "cpu")
-    arrays = _Arrays(runner, on, {"a": a, "b": b, "d": d})
-    seconds, events = _launch(kernel, arrays, runner, on)
+    arrays = _Arrays(runner, on, {"a": a, "b": b, "d": d, **given.arrays()})
+    seconds, events = _launch(kernel, arrays, scalars, runner, on)
     arrays.fetch("d")
     return Trial(
         kernel=kernel,
@@ -91,10 +93,10 @@ def attempt(
         seed=seed,
         backend=runner.name,
         device=runner.load(kernel, on.device).limits.name,
-        plan=_plan(kernel, arrays, runner, on),
+        plan=_plan(kernel, arrays, scalars, runner, on),
         seconds=seconds,
         events=events,
-        comparison=reference.compare(a, b, d, problem, exact=inputs == "integers"),
+        comparison=reference.compare(a, b, d, problem, exact=inputs == "integers", given=given),
     )
 
 
@@ -148,23 +150,32 @@ class _Arrays:
 
 
 def _launch(
-    kernel: Kernel, arrays: _Arrays, runner: Backend, on: StreamRef
+    kernel: Kernel, arrays: _Arrays, scalars: Mapping[str, Scalar], runner: Backend, on: StreamRef
 ) -> tuple[float, Mapping[str, int]]:
     """Launch and wait: seconds, and the counts of a backend that counts."""
     import runtime
 
     start = time.perf_counter()
-    runtime.launch(kernel, backend=runner, stream=on, **arrays.given)
+    runtime.launch(kernel, backend=runner, stream=on, args={**arrays.given, **scalars})
     report = runner.wait(on, timeout_s=60.0)
     return time.perf_counter() - start, dict(getattr(report, "events", {}))
 
 
-def _plan(kernel: Kernel, arrays: _Arrays, runner: Backend, on: StreamRef) -> str:
+def _plan(
+    kernel: Kernel, arrays: _Arrays, scalars: Mapping[str, Scalar], runner: Backend, on: StreamRef
+) -> str:
     metas: dict[str, ArrayMeta] = {
         name: runner.array(name, x, kernel.spec.access(name), on).meta
         for name, x in arrays.given.items()
     }
-    return kernel.plan(metas, {}, runner.load(kernel, on.device).limits).explain()
+    return kernel.plan(metas, scalars, runner.load(kernel, on.device).limits).explain()
+
+
+def _epilogue(problem: GemmProblem) -> str:
+    """What is done to the sums, in the fields of the problem."""
+    names = ("alpha", "beta", "bias", "activation")
+    fields = ((name, getattr(problem, name)) for name in names)
+    return ", ".join(f"{name}={value}" for name, value in fields if value not in (0, "none"))
 
 
 def view(trial: Trial) -> Group:
@@ -179,6 +190,7 @@ def view(trial: Trial) -> Group:
             "computes",
             f"D[{m}, {n}] = A[{m}, {k}] B[{n}, {k}]^T"
             + (f", {reference.BATCH} times" if problem.batched else "")
+            + (f", then {_epilogue(problem)}" if problem.finishes else "")
             + f"   A {problem.a.name}, B {problem.b.name}, D {problem.output.name}",
         ),
         ("inputs", f"{what}, seed {trial.seed}; D is poisoned before the launch"),

@@ -19,6 +19,9 @@ ACCUMULATORS = ("f32", "f16", "s32")
 ROUNDINGS = {"f32": ("bf16", "f16", "f32", "e4m3", "e5m2"), "f16": ("f16",), "s32": ("s32",)}
 OUTPUTS = ("bf16", "f16", "f32", "s32", "e4m3", "e5m2")
 MAJORS = ("k", "mn")
+BIASES = ("none", "row", "column")
+BIAS_TYPES = ("f32", "out")
+ACTIVATIONS = ("none", "relu", "gelu", "gelu_tanh", "silu")
 SWITCH = (0, 1)
 SPAN = 128  # bytes of a swizzle row: one row of a K-major box, and the unit of tile K
 
@@ -48,6 +51,7 @@ def _output(text: str) -> str:
 class GemmProblem:
     """D[m,n] = sum over k of A[m,k] B[n,k], summed in the tensor core.
 
+    With an epilogue, D = activation(alpha sum + beta C + bias), in f32 and rounded once.
     `batched` problems have one more axis in front of every array, and multiply matrix by matrix.
     """
 
@@ -76,6 +80,27 @@ class GemmProblem:
     batched: int = option(
         0, parse=integer(), legal="0, 1", help="1: every array has a batch axis in front"
     )
+    alpha: int = option(
+        0, parse=integer(), legal="0, 1; 1 with f32 sums",
+        help="1: an f32 argument alpha multiplies the sums",
+    )  # fmt: skip
+    beta: int = option(
+        0, parse=integer(), legal="0, 1; 1 with f32 sums",
+        help="1: adds beta C, an f32 argument and an array like D that is not read where beta is 0",
+    )  # fmt: skip
+    bias: str = option(
+        "none", parse=one_of(*BIASES), legal="none; row, column with f32 sums",
+        help="vector that is added: row: [N], the same to every row of D; column: [M], to every "
+        "column",
+    )  # fmt: skip
+    bias_dtype: str = option(
+        "f32", parse=one_of(*BIAS_TYPES), legal="f32; out: the type of D", help="type of the bias"
+    )
+    activation: str = option(
+        "none", parse=one_of(*ACTIVATIONS),
+        legal="none; relu, gelu (by erf), gelu_tanh, silu with f32 sums",
+        help="function of the result, before it is rounded",
+    )  # fmt: skip
 
     @property
     def a(self) -> WgmmaInput:
@@ -98,6 +123,16 @@ class GemmProblem:
         if self.accumulator == "f16":
             return dtype("f16")
         return dtype(_OUTPUT_OF_INPUT.get(self.dtype, self.dtype))
+
+    @property
+    def bias_type(self) -> DType:
+        """The type of the bias in memory."""
+        return dtype("f32") if self.bias_dtype == "f32" else self.output
+
+    @property
+    def finishes(self) -> bool:
+        """Whether anything is done to the sums before they are rounded."""
+        return bool(self.alpha or self.beta or self.bias != "none" or self.activation != "none")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

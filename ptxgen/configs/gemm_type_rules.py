@@ -6,7 +6,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ptxgen.configs.base import Rule
-from ptxgen.configs.gemm import INPUTS, MAJORS, ROUNDINGS, SWITCH
+from ptxgen.configs.gemm import (
+    ACTIVATIONS,
+    BIAS_TYPES,
+    BIASES,
+    INPUTS,
+    MAJORS,
+    ROUNDINGS,
+    SWITCH,
+)
 from ptxgen.errors import Violation
 from ptxgen.isa.dtypes import DTYPES
 
@@ -81,6 +89,40 @@ def _batched(g: Gemm) -> Iterator[Violation]:
         )  # fmt: skip
 
 
+_EPILOGUE: dict[str, tuple[tuple[object, ...], str]] = {
+    "alpha": (SWITCH, "a scalar multiplies the sums, or none"),
+    "beta": (SWITCH, "beta C is added, or nothing"),
+    "bias": (BIASES, "a vector is added to every row or to every column of D, or none"),
+    "bias_dtype": (BIAS_TYPES, "a bias is as exact as the sums, or as D"),
+    "activation": (ACTIVATIONS, "the epilogue has no other functions"),
+}
+
+
+def _epilogue(g: Gemm) -> Iterator[Violation]:
+    for name, (legal, why) in _EPILOGUE.items():
+        value = getattr(g.problem, name)
+        if value not in legal:
+            yield Violation(
+                field=name, got=str(value), rule=f"must be one of {', '.join(map(str, legal))}",
+                why=why, fix=f"use {name}={legal[0]}",
+            )  # fmt: skip
+
+
+def _epilogue_sums(g: Gemm) -> Iterator[Violation]:
+    sums = g.problem.accumulator
+    if sums == "f32":
+        return
+    cure = ", or acc_dtype=f32" if "f32" in g.problem.a.accumulators else ""
+    for name, (legal, _) in _EPILOGUE.items():
+        value = getattr(g.problem, name)
+        if value != legal[0]:
+            yield Violation(
+                field=name, got=str(value), rule=f"must be {legal[0]} with {sums} sums",
+                why="the epilogue computes in f32, on sums that are f32",
+                fix=f"use {name}={legal[0]}{cure}",
+            )  # fmt: skip
+
+
 TYPE_RULES: tuple[Rule[Gemm], ...] = (
     Rule(name="dtype", text=f"A and B are {', '.join(INPUTS)}", check=_dtype),
     Rule(
@@ -100,4 +142,12 @@ TYPE_RULES: tuple[Rule[Gemm], ...] = (
         check=_majors, needs=("b_dtype",),
     ),
     Rule(name="batched", text="one batch axis, or none", check=_batched),
+    Rule(
+        name="epilogue", text="alpha, beta, bias and activation are those that exist",
+        check=_epilogue,
+    ),
+    Rule(
+        name="epilogue sums", text="an epilogue needs f32 sums",
+        check=_epilogue_sums, needs=("acc_dtype", "epilogue"),
+    ),
 )  # fmt: skip

@@ -8,6 +8,7 @@ from ptxgen.configs.gemm_shape import Gemm, Operand
 from ptxgen.isa.arch import WARPGROUP_THREADS
 from ptxgen.kernels.base import BarrierRow, KernelSource, Role
 from ptxgen.kernels.gemm_expect import expectation
+from ptxgen.kernels.gemm_finish import entry_parts, params
 from ptxgen.kernels.gemm_numbers import numbers
 from ptxgen.kernels.gemm_plan import planner
 from ptxgen.models.stage_time import StageTime, stage_time
@@ -38,6 +39,7 @@ def entry(g: Gemm) -> str:
         f"{g.cluster_m}x{g.cluster_n}",
         f"splitk{g.split_k}" if g.split_k > 1 else "",
         "swap" if g.swapped else "",
+        *entry_parts(p),
     ]
     return "_".join(filter(None, parts))
 
@@ -63,6 +65,7 @@ def spec(g: Gemm) -> KernelSpec:
         params=(
             *(_with_batch(param) if g.problem.batched else param for param in maps),
             *(ScalarParam(name=name, ptx_type="u32") for name in _scalars(g)),
+            *params(g.problem),
         ),
         block=Dim3(g.threads),
         cluster=Dim3(g.cluster_size),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ptxgen.configs.gemm_shape import Gemm
 from ptxgen.isa.wgmma import sass_opcode
+from ptxgen.kernels.gemm_finish import EXPONENTIAL
 from ptxgen.kernels.gemm_store import Store, store
 from ptxgen.toolchain.verify import (
     ALWAYS_WGMMA,
@@ -82,7 +83,26 @@ def _copies(g: Gemm) -> tuple[Promise, ...]:
             pattern="UTMACMDFLUSH", exactly=g.slabs_per_tile, why="one bulk group a slab of D"
         ),
         *_slab_writes(g, store(g)),
+        *_finish(g),
     )  # fmt: skip
+
+
+def _finish(g: Gemm) -> tuple[Promise, ...]:
+    """What is done to the sums before they are rounded."""
+    p = g.problem
+    elements = g.blocks * g.out_n // 2  # that a thread stores
+    promises: list[Promise] = []
+    if p.activation in EXPONENTIAL:
+        promises += (
+            Count(
+                pattern=f"MUFU.{name}", at_least=elements,
+                why=f"{p.activation} takes one {what} an element",
+            )
+            for name, what in (("EX2", "power of two"), ("RCP", "reciprocal"))
+        )  # fmt: skip
+    if p.beta or p.bias != "none":
+        promises.append(Count(pattern="LDG", at_least=1, why="C or the bias come from memory"))
+    return tuple(promises)
 
 
 def _slab_writes(g: Gemm, out: Store) -> tuple[Promise, ...]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ptxgen.configs.gemm_shape import Gemm, Operand
 from ptxgen.isa.arch import WARP_THREADS, WARPGROUP_THREADS
 from ptxgen.isa.wgmma import WGMMA_M
+from ptxgen.kernels.gemm_finish import finish
 from ptxgen.kernels.gemm_store import store
 from ptxgen.spec import KernelSpec
 
@@ -204,6 +205,7 @@ def numbers(g: Gemm, spec: KernelSpec) -> dict[str, object]:
         "b": _load(g, "b", g.b),
         "desc": _descriptors(g),
         "store": store(g),
+        "finish": finish(g),
         "split": _split(g),
         "batched": bool(g.problem.batched),
         "swapped": g.swapped,

@@ -9,6 +9,7 @@ from ptxgen.configs.gemm_shape import Gemm
 from ptxgen.errors import ArgumentError, Violation
 from ptxgen.isa.dtypes import dtype
 from ptxgen.kernels.base import Planner
+from ptxgen.kernels.gemm_finish import GIVEN, finish_scalars, finish_violations
 from ptxgen.layout import tensor_map
 from ptxgen.models.waves import Waves
 from ptxgen.spec import (
@@ -35,12 +36,17 @@ def planner(g: Gemm, spec: KernelSpec) -> Planner:
     """The plan function of one kernel: pure, and free of everything but numbers."""
     lead = (BATCH,) if g.problem.batched else ()
     axes = {name: (*lead, *letters) for name, letters in AXES.items()}
+    if g.problem.beta:
+        axes["c"] = axes["d"]
+    if g.problem.bias != "none":
+        axes["bias"] = ("N",) if g.problem.bias == "row" else ("M",)
 
     def plan(
         args: Mapping[str, ArrayMeta], scalars: Mapping[str, Scalar], device: DeviceLimits
     ) -> LaunchPlan:
         """Arguments a [M,K], b [N,K], d [M,N]; batched ones have one more axis in front.
 
+        Epilogues may take c, like d, a bias [N] or [M], and the scalars alpha and beta.
         Raises ArgumentError with every violation.
         """
         broken = tuple(_violations(args, scalars, spec, axes))
@@ -56,7 +62,7 @@ def planner(g: Gemm, spec: KernelSpec) -> Planner:
         step = Step(
             entry=spec.entry,
             grid=Dim3(waves.grid_ctas),
-            scalars=_scalars(g, spec, waves, size["K"]),
+            scalars=_scalars(g, spec, waves, args, size["K"]),
             pdl=True,  # the kernel itself waits for the grid before it
         )
         note = (
@@ -80,8 +86,10 @@ def waves_of(g: Gemm, m: int, n: int, batches: int, resident_ctas: int) -> Waves
     )
 
 
-def _scalars(g: Gemm, spec: KernelSpec, waves: Waves, k: int) -> dict[str, Scalar]:
-    """The values of the kernel's scalar parameters."""
+def _scalars(
+    g: Gemm, spec: KernelSpec, waves: Waves, args: Mapping[str, ArrayMeta], k: int
+) -> dict[str, Scalar]:
+    """The values of the kernel's scalar parameters, but for those that the caller gives."""
     k_tiles = ceil(k / g.tile_k)
     values: dict[str, Scalar] = {
         "m_tiles": waves.m_tiles,
@@ -91,7 +99,9 @@ def _scalars(g: Gemm, spec: KernelSpec, waves: Waves, k: int) -> dict[str, Scala
         "k_tiles_per_cta": ceil(k_tiles / g.split_k),
         "raster_group": waves.raster_group(g.tile_m * g.cluster_m, g.tile_n * g.cluster_n),
     }
-    return {p.name: values[p.name] for p in spec.params if isinstance(p, ScalarParam)}
+    values |= finish_scalars(args)
+    names = [p.name for p in spec.params if isinstance(p, ScalarParam) and p.name not in GIVEN]
+    return {name: values[name] for name in names}
 
 
 def _too_large(d: ArrayMeta, waves: Waves) -> Violation:
@@ -107,7 +117,10 @@ def _too_large(d: ArrayMeta, waves: Waves) -> Violation:
 def _violations(
     args: Mapping[str, ArrayMeta], scalars: Mapping[str, Scalar], spec: KernelSpec, axes: Axes
 ) -> Iterator[Violation]:
+    given = {p.name for p in spec.params if isinstance(p, ScalarParam)}.intersection(GIVEN)
     for name in scalars:
+        if name in given:
+            continue
         yield Violation(
             field=name, got=str(scalars[name]), rule="is computed by the plan, not an argument",
             fix="leave it out",
@@ -130,6 +143,7 @@ def _violations(
     for param in spec.params:
         if isinstance(param, TensorMapParam):
             yield from _operand(param, args[param.arg], axes[param.arg])
+    yield from finish_violations(spec, args)
 
 
 def _extents(args: Mapping[str, ArrayMeta], axes: Axes) -> Iterator[Violation]:

@@ -25,6 +25,14 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Eight:
+    """Eight columns of the tile: four 32-bit accumulators, two of row g and two of row g + 8."""
+
+    acc: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoreBox:
     """One TMA store: where it lies in the tile of a consumer, and in the ring of slabs."""
 
@@ -39,6 +47,7 @@ class Slab:
 
     row: int
     column: int
+    eights: tuple[Eight, ...]
     pieces: tuple[Piece, ...]
     boxes: tuple[StoreBox, ...]
 
@@ -107,11 +116,19 @@ def _slabs(g: Gemm) -> tuple[Slab, ...]:
                 Slab(
                     row=block * WGMMA_M,
                     column=first,
+                    eights=_eights(g, block, first),
                     pieces=_pieces(g, block, first, slot),
                     boxes=_boxes(g, block, first, slot),
                 )
             )
     return tuple(slabs)
+
+
+def _eights(g: Gemm, block: int, first: int) -> tuple[Eight, ...]:
+    return tuple(
+        Eight(acc=block * g.block_accumulators + column // 2, column=column)
+        for column in range(first, first + g.store_n, 8)
+    )
 
 
 def _pieces(g: Gemm, block: int, first: int, slot: int) -> tuple[Piece, ...]:

@@ -131,3 +131,13 @@ def test_inputs_are_the_same_for_a_seed() -> None:
         reference.inputs("random", GemmProblem(), 4, 5, 6, seed=7)[0] for _ in range(2)
     )
     assert np.array_equal(first, second)
+
+
+@pytest.mark.parametrize(
+    "fields", ["bias=row,activation=relu", "alpha=1,beta=1,bias=column,activation=gelu"]
+)
+def test_run_compares_epilogues(fields: str, run) -> None:
+    result = run("run", f"{SMALL},{fields}", "--m", "70", "--n", "72", "--k", "72")
+    assert result.exit_code == 0
+    assert "correct: 5,040 of 5,040 elements" in result.output
+    assert f"then {fields.replace(',', ', ')}" in " ".join(result.output.split())

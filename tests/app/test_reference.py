@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -90,3 +92,17 @@ def test_the_poison_is_nan_in_every_type() -> None:
         assert np.isnan(
             reference.poisoned(GemmProblem(out_dtype=out), 2, 3).astype(np.float32)
         ).all()
+
+
+@pytest.mark.parametrize("activation", ["none", "relu", "gelu", "gelu_tanh", "silu"])
+@pytest.mark.parametrize("left_out", ["", "alpha", "beta", "bias"])
+def test_an_epilogue_without_one_of_its_terms_is_seen(activation: str, left_out: str) -> None:
+    """The right result passes, one with a term left out does not."""
+    problem = GemmProblem(alpha=1, beta=1, bias="row", activation=activation)
+    a, b = reference.inputs("random", problem, 24, 40, 16, seed=1)
+    given = reference.epilogue("random", problem, 24, 40, seed=1)
+    nothing = {"": {}, "alpha": {"alpha": 1.0}, "beta": {"beta": 0.0}, "bias": {"bias": None}}
+    sums = a.astype(np.float64) @ b.astype(np.float64).T
+    d, _ = reference.finishing.apply(problem, replace(given, **nothing[left_out]), sums, 0.0, 0.0)
+    d = d.astype(dtype("bf16").np_dtype)
+    assert reference.compare(a, b, d, problem, exact=False, given=given).ok == (not left_out)

@@ -48,6 +48,24 @@ LIMITS: dict[str, tuple[dict[str, Any], dict[str, Any], str, list[str]]] = {
     "batched": (
         {"batched": 1}, {"batched": 2}, "batched", ["must be 0 or 1"],
     ),
+    "alpha": ({"alpha": 1}, {"alpha": 2}, "alpha", ["must be one of 0, 1", "alpha=0"]),
+    "beta": ({"beta": 1}, {"beta": -1}, "beta", ["must be one of 0, 1"]),
+    "bias": ({"bias": "row"}, {"bias": "col"}, "bias", ["none, row, column"]),
+    "bias_dtype": (
+        {"bias": "row", "bias_dtype": "out"}, {"bias": "row", "bias_dtype": "bf16"}, "bias_dtype",
+        ["f32, out"],
+    ),
+    "activation": (
+        {"activation": "silu"}, {"activation": "tanh"}, "activation", ["gelu_tanh, silu"],
+    ),
+    "epilogue of integers": (
+        {"dtype": "s8"}, {"dtype": "s8", "bias": "row"}, "bias",
+        ["must be none with s32 sums", "use bias=none"],
+    ),
+    "epilogue of f16 sums": (
+        {"dtype": "f16", "alpha": 1}, {"dtype": "f16", "acc_dtype": "f16", "alpha": 1}, "alpha",
+        ["must be 0 with f16 sums", "alpha=0, or acc_dtype=f32"],
+    ),
     "split_k": (
         {"split_k": 8, "tile": (64, 64)}, {"split_k": 3, "tile": (64, 48)}, "split_k",
         ["must be 1, 2, 4 or 8", "at most 8"],

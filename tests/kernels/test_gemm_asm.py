@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from batches import verify_all
 from gemm_cases import random_references
+from gemm_epilogues import EXACT, LARGE, ROUNDED
 from gemm_family import MEMBERS, cover
 
 import ptxgen
@@ -81,6 +82,19 @@ def test_whatever_the_rules_allow_keeps_every_promise(ptxas: Tool) -> None:
         {name: (s.rendered, s.expectation) for name, s in sources.items()}, ptxas
     ).items():
         assert report.ok, f"{name}\n{report}"
+
+
+@each_ptxas
+def test_epilogues(ptxas: Tool) -> None:
+    """Every kind, and the widest accumulators with the most beside them: nothing spills."""
+    sources = {
+        text: registry.build(*registry.parse_reference(text)) for text in (*EXACT, *ROUNDED, *LARGE)
+    }
+    by_version = sorted(sources.items(), key=lambda x: x[1].spec.ptx_version, reverse=True)
+    for text, report in verify_all(
+        {name: (s.rendered, s.expectation) for name, s in by_version}, ptxas
+    ).items():
+        assert report.ok, f"{text}\n{report}"
 
 
 def test_a_kernel_verifies_by_itself() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from math import prod
 
 import pytest
+from gemm_epilogues import EXACT, LARGE, ROUNDED
 from gemm_family import MEMBERS, cover
 
 import ptxgen
@@ -18,7 +19,7 @@ from ptxgen.isa.dtypes import dtype
 from ptxgen.kernels import registry
 from ptxgen.kernels.base import KernelSource
 from ptxgen.ptx import ast, parse, signature
-from ptxgen.spec import ScalarParam, TensorMapParam
+from ptxgen.spec import PointerParam, TensorMapParam
 
 pytestmark = pytest.mark.unit
 
@@ -30,7 +31,7 @@ REFERENCES = (
     "gemm:split_k=4,cluster=1x1,tile=128x64,stages=max",
     "gemm:swap_ab=1,cluster=1x1,tile=64x16,stages=max", "gemm:dtype=tf32,tile=128x128",
     "gemm:dtype=e4m3,b_dtype=e5m2,cluster=2x2,tile=64x128", "gemm:dtype=u8,b_dtype=s8",
-    "gemm:dtype=f16,acc_dtype=f16",
+    "gemm:dtype=f16,acc_dtype=f16", "gemm:alpha=1,beta=1,bias=row,activation=gelu",
 )  # fmt: skip
 
 
@@ -91,12 +92,13 @@ def test_signature(contract: Contract) -> None:
     for given, want in zip(found.params, spec.params, strict=True):
         if isinstance(want, TensorMapParam):
             assert given.is_tensor_map
+        elif isinstance(want, PointerParam):
+            assert (given.type, given.count) == ("u64", None)
         else:
-            assert isinstance(want, ScalarParam)
             assert (given.type, given.count) == (want.ptx_type, None)
 
 
-@pytest.mark.parametrize("text", [*MEMBERS, *cover()])
+@pytest.mark.parametrize("text", [*MEMBERS, *cover(), *EXACT, *ROUNDED])
 def test_signature_of_every_kind(text: str) -> None:
     """Order and types of parameters, whatever batches and splits add to them."""
     test_signature(Contract(registry.build(*registry.parse_reference(text))))
@@ -265,6 +267,20 @@ def test_shared_memory_map(contract: Contract) -> None:
     assert ".align 1024" in contract.ptx  # the swizzle works on absolute addresses
 
 
+def test_the_epilogue_is_stated() -> None:
+    """Its formula in the order of the terms, and nothing where there is none."""
+    text = Contract(registry.build("gemm", {})).text
+    assert "Epilogue" not in text
+    for fields, formula in (
+        ({"alpha": 1}, "D = alpha sum; in f32, rounded once"),
+        ({"bias": "column", "activation": "silu"}, "D = silu(x), x = sum + bias[m]; in f32"),
+        (
+            {"alpha": 1, "beta": 1, "bias": "row"}, "D = alpha sum + beta C[m,n] + bias[n]; in f32",
+        ),
+    ):  # fmt: skip
+        assert formula in Contract(registry.build("gemm", fields)).text
+
+
 def test_parameters_say_their_boxes(contract: Contract) -> None:
     for param in contract.source.spec.params:
         if isinstance(param, TensorMapParam):
@@ -276,7 +292,7 @@ def test_parameters_say_their_boxes(contract: Contract) -> None:
 
 
 def test_no_line_of_the_contract_is_wider_than_a_page() -> None:
-    for reference in REFERENCES:
+    for reference in (*REFERENCES, *EXACT, *ROUNDED, *LARGE):
         text = str(ptxgen.kernel_from(reference).ptx)
         for line in text[: text.index("\n{\n")].splitlines():
             assert len(line) <= 100, line

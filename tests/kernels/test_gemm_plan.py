@@ -284,3 +284,58 @@ def test_nothing_is_loaded_from_an_empty_operand() -> None:
     """With K = 0 neither pitch nor order of A and B matters: no map is made of them."""
     nothing = meta(16, 0, strides=(1, 7))
     assert plan(arguments(16, 16, 0, a=nothing, b=nothing)).steps
+
+
+# ------------------------------------------------------------------ epilogues
+
+
+EPILOGUE = ptxgen.kernel("gemm", alpha=1, beta=1, bias="row")
+
+
+def finished(**others: ArrayMeta) -> dict[str, ArrayMeta]:
+    """Arguments of `EPILOGUE` at 64 x 96 x 64."""
+    given = {"c": meta(64, 96), "bias": meta(96, name="f32"), **others}
+    return arguments(64, 96, 64, **given)
+
+
+def test_an_epilogue_plans_extents_and_the_pitch_of_c() -> None:
+    (step,) = EPILOGUE.plan(finished(c=meta(64, 96, pitch=256)), {"alpha": 2.0}, H200).steps
+    assert {name: step.scalars[name] for name in ("d_rows", "d_columns", "c_pitch")} == {
+        "d_rows": 64, "d_columns": 96, "c_pitch": 256,
+    }  # fmt: skip
+    assert "alpha" not in step.scalars  # the caller's
+
+
+@pytest.mark.parametrize(
+    ("others", "field", "words"),
+    [
+        ({"bias": meta(95, name="f32")}, "N of bias", ["95", "must be 96", "bias is [N]"]),
+        ({"bias": meta(1, 96, name="f32")}, "bias", ["must have rank 1: [N]"]),
+        ({"bias": meta(96)}, "bias", ["bf16", "must be f32", "bias_dtype=out"]),
+        ({"bias": meta(96, name="f16")}, "bias", ["must be f32"]),
+        ({"bias": meta(96, name="f32", strides=(8,))}, "bias", ["contiguous", "4 bytes"]),
+        ({"c": meta(64, 88)}, "N of c", ["88", "must be 96"]),
+        ({"c": meta(64, 96, name="f32")}, "c", ["f32", "must be bf16"]),
+        ({"c": meta(64, 96, strides=(2, 128))}, "c", ["contiguous along its last axis"]),
+        ({"c": meta(64, 96, pitch=200)}, "c", ["200 B", "multiple of 16 B"]),
+    ],
+)
+def test_what_an_epilogue_refuses(
+    others: dict[str, ArrayMeta], field: str, words: list[str]
+) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        EPILOGUE.plan(finished(**others), {"alpha": 1.0, "beta": 1.0}, H200)
+    (violation,) = caught.value.violations
+    assert violation.field.startswith(field)
+    for word in words:
+        assert word in str(violation)
+
+
+def test_a_missing_bias_and_scalars_of_the_plan() -> None:
+    args = finished()
+    del args["bias"]
+    with pytest.raises(ArgumentError, match="bias"):
+        EPILOGUE.plan(args, {"alpha": 1.0, "beta": 1.0}, H200)
+    with pytest.raises(ArgumentError, match="computed by the plan"):
+        EPILOGUE.plan(finished(), {"d_rows": 64}, H200)
+    assert "alpha" in refusal(arguments(64, 96, 64), alpha=1)  # a kernel without one

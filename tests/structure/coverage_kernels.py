@@ -31,6 +31,12 @@ REFERENCES = (
     "gemm:dtype=e4m3,out_dtype=e5m2",  # fp8 D
     "gemm:dtype=f16,acc_dtype=f16",  # packed sums
     "gemm:dtype=u8,b_dtype=s8",  # integer sums, a later PTX version
+    "gemm:alpha=1,activation=gelu,tile=64x64",  # only a factor and a function
+    "gemm:bias=column,activation=relu,tile=64x64",  # bias along rows
+    "gemm:alpha=1,beta=1,bias=row,activation=silu,batched=1,tile=64x64",  # all, in pairs
+    "gemm:beta=1,bias=row,out_dtype=f32,activation=gelu_tanh,tile=64x64",  # f32 C
+    "gemm:beta=1,dtype=e4m3,out_dtype=e5m2,tile=64x64",  # fp8 C
+    "gemm:beta=1,bias=row,bias_dtype=out,swap_ab=1,tile=64x16,cluster=1x1",  # one by one
 )
 
 
