@@ -39,7 +39,9 @@ PREFETCH = """
 .version 8.0
 .target sm_90a
 .address_size 64
-.visible .entry prefetch(.param .align 64 .b8 tmap[128], .param .s32 x, .param .s32 y)
+.visible .entry prefetch(
+.param .align 64 .b8 tmap[128], .param .u64 memory, .param .s32 x, .param .s32 y
+)
 .reqntid 1, 1, 1
 {
 .reg .s32 %x, %y;
@@ -67,7 +69,7 @@ def perform(probe: Probe, backend: str) -> None:
         image = np.full(BOX_ROWS * BOX_BYTES, 0x11, np.uint8)
         store(lab, tmap, image, memory, x, y)
     else:
-        lab.run(ptxgen.load_ptx(PREFETCH), tmap=tmap, x=x, y=y)
+        lab.run(ptxgen.load_ptx(PREFETCH), tmap=tmap, memory=memory, x=x, y=y)
 
 
 def emulate(probe: Probe) -> str:

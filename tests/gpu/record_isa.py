@@ -128,7 +128,8 @@ def answer(kernel: CaseKernel, gpu: Gpu, module: Any, save: Path | None) -> Gold
 
 
 def child(form_ids: Sequence[str], skipped: set[str], save: Path | None) -> int:
-    """Run forms, and say on stdout which case is next and what came of it."""
+    """Run forms, and say on stdout which case is next and what came of it. The cases that are
+    skipped come on stdin."""
     gpu = Gpu()
     say({"gpu": gpu.name})
     for form in (form for form in FORMS if form.id in form_ids):
@@ -218,8 +219,14 @@ def supervise(
     while time.monotonic() < deadline:
         done = skipped | {golden.case for golden in answers}
         command = [sys.executable, __file__, "--child", json.dumps([f.id for f in forms])]
-        command += ["--skip", json.dumps(sorted(done))] + (["--save", str(save)] if save else [])
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        command += ["--save", str(save)] if save else []
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdin is not None
+        mine = {case.id for form in forms for case in form.cases()}
+        process.stdin.write(json.dumps(sorted(done & mine)))
+        process.stdin.close()
         current = ""
         hung = False
         for message in lines_of(process):
@@ -273,10 +280,9 @@ def main() -> int:
     parser.add_argument("--dry-run", action="store_true", help="assemble everything, run nothing")
     parser.add_argument("--save", type=Path, help="keep every result there, as .npz")
     parser.add_argument("--child", type=json.loads, help=argparse.SUPPRESS)
-    parser.add_argument("--skip", type=json.loads, default=[], help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child is not None:
-        return child(options.child, set(options.skip), options.save)
+        return child(options.child, set(json.load(sys.stdin)), options.save)
     if options.merge is not None:
         keep(*goldens.read_answers(options.merge))
         return 0
