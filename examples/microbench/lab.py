@@ -30,6 +30,7 @@ import ptxgen  # noqa: E402
 import runtime  # noqa: E402
 from ptxgen.errors import PtxgenError  # noqa: E402
 from runtime.backend import BACKENDS  # noqa: E402
+from runtime.emulator.backend import EmulatorBackend  # noqa: E402
 
 WAIT_S = 8.0  # a launch that takes longer has hung
 Array = np.ndarray
@@ -92,6 +93,7 @@ class Lab:
 
     def __init__(self, backend: str) -> None:
         self.backend = backend
+        self._emulator = EmulatorBackend(sums="hardware")
         if backend == "cuda":
             self._context = BACKENDS.get("cuda").context("cuda:0")  # type: ignore[attr-defined]
             self._context.__enter__()
@@ -102,7 +104,7 @@ class Lab:
         """Launch and wait. Arrays hold the results afterwards; views of one array share memory."""
         if self.backend == "emulator":
             passed = {name: self._map(x) if isinstance(x, Map) else x for name, x in args.items()}
-            runtime.launch(kernel, args=passed, grid=grid, backend="emulator")
+            runtime.launch(kernel, args=passed, grid=grid, backend=self._emulator)
             return
         placed: dict[int, DeviceMemory] = {}
 

@@ -25,7 +25,8 @@ class Model:
 
     `fraction` bits stay below the largest exponent. `exponent` of a product: "sum" of those of its
     factors, or "own" after normalisation. `c` joins the "first" group, or is added "after" it all.
-    `cut` is "zero" (truncation) or "floor"; `final` is "rz" or "rn".
+    `cut` is "zero" (truncation) or "floor"; `final` is "rz", "rn", or "rz13", which leaves 13
+    fraction bits.
     """
 
     fraction: int
@@ -44,7 +45,7 @@ class Model:
 
 def hypotheses(k: int) -> list[Model]:
     """All that are tried for an instruction of this k."""
-    groups = [g for g in (2, 4, 8, 16, 32) if g <= k]
+    groups = [g for g in (2, 4, 8, 16, 32, 64) if g <= k]
     return [
         Model(fraction=f, group=g, exponent=e, c=c, cut=cut, final=final)
         for f, g, e, c, cut, final in product(
@@ -53,37 +54,54 @@ def hypotheses(k: int) -> list[Model]:
             ("sum", "own"),
             ("first", "after"),
             ("zero", "floor"),
-            ("rz", "rn"),
+            ("rz", "rn", "rz13"),
         )
     ]
 
 
-def evaluate(model: Model, a: Array, b: Array, c: Array, dtype: type) -> Array:
-    """The model's D for rows of factors `a`, `b` `[outputs, k]` (float64) and `c` `[outputs]`."""
+def for_type(input_: str, dtype: type) -> Model:
+    """What dense wgmma was found to do."""
+    narrow = input_ in ("e4m3", "e5m2")
+    group = 32 if narrow else 8 if input_ == "tf32" else 16
+    final = "rn" if dtype is np.float16 else "rz13" if narrow else "rz"
+    return Model(fraction=13 if narrow else 25, group=group, final=final)
+
+
+def evaluate(
+    model: Model, a: Array, b: Array, c: Array, dtype: type, least: int | None = None
+) -> Array:
+    """The model's D for rows of factors `a`, `b` `[outputs, k]` (float64) and `c` `[outputs]`.
+
+    With `least`, subnormal factors (and sums) count with the least exponent of their type.
+    """
     products = a * b
     if model.exponent == "sum":
-        exponents = np.frexp(a)[1] + np.frexp(b)[1] - 2  # factors are 1.xxx * 2 ** e
+        exponents = _exponent(a, least) + _exponent(b, least)  # factors are 1.xxx * 2 ** e
     else:
-        exponents = np.frexp(products)[1] - 1
+        exponents = _exponent(products)
     exponents = np.where(products == 0, _NOTHING, exponents)
+    low = None if least is None else -14 if dtype is np.float16 else -126
     total = np.zeros(len(c)) if model.c == "after" else c.astype(np.float64)
     for start in range(0, products.shape[1], model.group):
         part = slice(start, start + model.group)
-        total = _add(model, total, products[:, part], exponents[:, part], dtype)
+        total = _add(model, total, products[:, part], exponents[:, part], dtype, low)
     if model.c == "after":
         only = c.astype(np.float64)[:, None]
-        total = _add(model, total, only, _exponent(only), dtype)
+        total = _add(model, total, only, _exponent(only), dtype, low)
     return total.astype(dtype)
 
 
-def _exponent(x: Array) -> Array:
-    return np.where(x == 0, _NOTHING, np.frexp(x)[1] - 1)
+def _exponent(x: Array, least: int | None = None) -> Array:
+    found = np.frexp(x)[1] - 1
+    return np.where(x == 0, _NOTHING, found if least is None else np.maximum(found, least))
 
 
-def _add(model: Model, total: Array, terms: Array, exponents: Array, dtype: type) -> Array:
+def _add(
+    model: Model, total: Array, terms: Array, exponents: Array, dtype: type, low: int | None
+) -> Array:
     all_terms = np.concatenate([total[:, None], terms], axis=1)
-    largest = np.maximum(_exponent(total), exponents.max(axis=1))
-    scale = np.where(largest == _NOTHING, 0, model.fraction - largest)[:, None]
+    largest = np.maximum(_exponent(total, low), exponents.max(axis=1))
+    scale = np.where(largest <= _NOTHING, 0, model.fraction - largest)[:, None]
     whole = np.ldexp(all_terms, scale)
     whole = np.trunc(whole) if model.cut == "zero" else np.floor(whole)
     summed = np.ldexp(whole.sum(axis=1), -scale[:, 0])
@@ -91,23 +109,29 @@ def _add(model: Model, total: Array, terms: Array, exponents: Array, dtype: type
 
 
 def _rounded(x: Array, mode: str, dtype: type) -> Array:
-    near = x.astype(dtype)
-    if mode == "rz":
+    with np.errstate(over="ignore"):
+        near = x.astype(dtype)
+    if mode != "rn":
         over = np.abs(near.astype(np.float64)) > np.abs(x)
         near = np.where(over, np.nextafter(near, dtype(0)), near)
+    if mode == "rz13" and dtype is np.float32:
+        near = (near.view(np.uint32) & np.uint32(0xFFFFFC00)).view(np.float32)
     return near.astype(np.float64)
 
 
-def best(a: Array, b: Array, c: Array, d: Array, few: int = 256) -> list[tuple[float, Model]]:
+def best(
+    a: Array, b: Array, c: Array, d: Array, few: int = 256, more: int = 24
+) -> list[tuple[float, Model]]:
     """The hypotheses that give most of `d` bit for bit, best first, with that share.
 
-    All are tried on the first `few` outputs, the best eight of them on all.
+    All are tried on `few` outputs, the best `more` of them on all.
     """
     dtype = d.dtype.type
+    some = np.linspace(0, len(d) - 1, min(few, len(d))).astype(int)
 
-    def share(model: Model, count: int) -> float:
-        got = evaluate(model, a[:count], b[:count], c[:count], dtype)
-        return float((got == d[:count]).mean())
+    def share(model: Model, at: Array | slice) -> float:
+        got = evaluate(model, a[at], b[at], c[at], dtype)
+        return float((got == d[at]).mean())
 
-    tried = sorted(hypotheses(a.shape[1]), key=lambda m: -share(m, few))
-    return sorted(((share(m, len(d)), m) for m in tried[:8]), key=lambda pair: -pair[0])
+    tried = sorted(hypotheses(a.shape[1]), key=lambda m: -share(m, some))
+    return sorted(((share(m, slice(None)), m) for m in tried[:more]), key=lambda pair: -pair[0])

@@ -117,6 +117,11 @@ _ROWS = (
     Rule("swizzle-atom", "always", "a swizzled tile that starts inside the pattern",
          "the swizzle uses absolute address bits: the pattern would start in its middle",
          "align the tile to 8 x the swizzle span", TENSOR),
+    Rule("tma-coordinate", "always", "a box that does not start at 16 bytes along its rows",
+         "TMA moves 16-byte units of a row; a box that starts inside one ends the kernel with an "
+         "illegal instruction (measured on the H200)",
+         "innermost coordinates that are multiples of 16 bytes, or a map of a shifted address",
+         TENSOR),
     Rule("negative-coordinate", "always", "a tensor store that starts before the tensor",
          "the box of a store must not start before the tensor",
          "clip the box by other means, or shift the tensor's address", TENSOR),

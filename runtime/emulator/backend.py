@@ -35,6 +35,7 @@ from .memory import GlobalMemory
 from .queue import Mode
 from .register_pool import entry_registers
 from .space import SMEM_RESERVED_BYTES
+from .sums import Sums
 
 
 class EmulatorBackend:
@@ -49,9 +50,12 @@ class EmulatorBackend:
         schedule: Schedule = "round_robin",
         seed: int = 0,
         mode: Mode = "eager",
+        sums: Sums = "exact",
         hazards: bool = False,
     ) -> None:
-        self.machine = Machine(sms=sms, schedule=schedule, seed=seed, mode=mode, hazards=hazards)
+        self.machine = Machine(
+            sms=sms, schedule=schedule, seed=seed, mode=mode, sums=sums, hazards=hazards
+        )
         self._lock = threading.Lock()
         self._workspaces: dict[str, np.ndarray] = {}
         self._last: backend.Report | None = None

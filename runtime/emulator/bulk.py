@@ -7,6 +7,7 @@ import numpy as np
 
 from . import order
 from .access import resolve
+from .box import reduced
 from .emit import Emitter
 from .faults import fault
 from .functions_float import ftz
@@ -17,7 +18,7 @@ from .operands import Imm, Mem, Negated, Op, Value
 from .queue import BulkGroups, BulkWait, Transfer
 from .report import hazard
 from .state import CTA, PARK, Path
-from .tma import announce, destinations, lane_value, lanes, reduced, shared_offset, signal
+from .tma import announce, destinations, lane_value, lanes, shared_offset, signal
 from .values import Array, type_bits
 
 REDUCTIONS = frozenset({"add", "min", "max", "inc", "dec", "and", "or", "xor"})
@@ -79,7 +80,7 @@ def _tensor(e: Emitter, op: Op, tail: str) -> None:
     if op.has("prefetch"):
         mem = operands[0]
         assert isinstance(mem, Mem)
-        e.line(f"prefetch_tensor_map(p, lane_value({_operand(e, mem, 64)}, 0), {op.line})")
+        e.line(f"tensor_prefetch(p, {_operand(e, mem, 64)}, {_coordinates(e, mem)}, {tail})")
         return
     if op.has(COMPLETE):
         dst, mem, mbar, *rest = operands

@@ -45,6 +45,7 @@ class Descriptor:
         return (
             f"start {self.start:#x}, leading {self.leading}, stride {self.stride}, "
             f"swizzle {self.swizzle}"
+            + (f", base offset {self.base_offset}" * bool(self.base_offset))
         )
 
 
@@ -64,9 +65,21 @@ class Footprint:
 
 @lru_cache(maxsize=4096)
 def footprint(
-    phase: int, leading: int, stride: int, swizzle: int, rows: int, mn_major: bool, k_units: int = 2
+    phase: int,
+    leading: int,
+    stride: int,
+    swizzle: int,
+    rows: int,
+    mn_major: bool,
+    k_units: int = 2,
+    base_offset: int = 0,
 ) -> Footprint:
-    """The units of `rows` by `16 * k_units` bytes; `phase` is the start address modulo 1024."""
+    """The units of `rows` by `16 * k_units` bytes; `phase` is the start address modulo 1024.
+
+    A base offset says how many rows of 128 bytes before the tile the swizzle pattern starts: the
+    XOR takes the bits of `address - 128 * base_offset`, in every swizzle mode (measured, see
+    `descriptor_base_offset` in examples/microbench/FACTS.md).
+    """
     span_units = max(swizzle, 16) // 16
     if not mn_major:
         mn, k = np.arange(rows)[:, None], np.arange(k_units)[None, :]
@@ -83,7 +96,7 @@ def footprint(
         else:
             offset = chunk * stride + (k // 8) * leading + (k % 8) * 16
     address = phase + offset
-    address = address ^ ((address >> 3) & SWIZZLE_MASK[swizzle])
+    address = address ^ (address - 128 * base_offset >> 3 & SWIZZLE_MASK[swizzle])
     units = (address >> 4) - (phase >> 4)
     units.flags.writeable = False
     low, high = int(units.min()) * 16, int(units.max()) * 16 + 16

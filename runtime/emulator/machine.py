@@ -24,6 +24,7 @@ from .memory import GlobalMemory
 from .queue import MODES, Mode
 from .report import Report
 from .run import Run
+from .sums import SUMS, Sums
 
 Schedule: TypeAlias = Literal["round_robin", "random", "priority"]
 SCHEDULES: tuple[Schedule, ...] = ("round_robin", "random", "priority")
@@ -39,6 +40,7 @@ class Machine:
 
     `schedule` orders warps: "round_robin", or by `seed` "random" or "priority" (one warp as far as
     it gets, with a few changes). `mode` says when asynchronous work happens (see `queue`).
+    `sums` says how tensor cores add: "exact" or "hardware" (see `sums`; some ten times slower).
     `hazards` checks the order of all accesses (see `watch`). `max_blocks` bounds the basic blocks
     of one launch. Equal options give equal runs, failures included.
     """
@@ -50,16 +52,20 @@ class Machine:
         schedule: Schedule = "round_robin",
         seed: int = 0,
         mode: Mode = "eager",
+        sums: Sums = "exact",
         hazards: bool = False,
         max_blocks: int = 50_000_000,
         cache: KernelCache = CACHE,
     ) -> None:
         if mode not in MODES or schedule not in SCHEDULES or sms < 1:
             raise ValueError(f"no such machine: mode {mode!r}, schedule {schedule!r}, sms {sms}")
+        if sums not in SUMS:
+            raise ValueError(f"no such sums: {sums!r}; there are {', '.join(SUMS)}")
         self.sms = sms
         self.schedule = schedule
         self.seed = seed
         self.mode: Mode = mode
+        self.sums: Sums = sums
         self.hazards = hazards
         self.max_blocks = max_blocks
         self.cache = cache
@@ -134,6 +140,7 @@ class Machine:
     def options(self) -> str:
         """What it takes to see the same run again, as options of the command line."""
         words = f"--mode {self.mode} --schedule {self.schedule} --seed {self.seed}"
+        words += f" --sums {self.sums}" * (self.sums != "exact")
         return f"{words} --hazards" if self.hazards else words
 
 

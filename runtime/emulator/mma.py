@@ -2,7 +2,7 @@
 
 Lane l = 4 g + t. A register of 32 bits holds `per` elements. A: register j has row g + 8 (j & 1)
 and columns per * (4 (j >> 1) + t) + i; B: register j has column g and rows per * (4 j + t) + i;
-C and D: rows g and g + 8, columns 2 t and 2 t + 1. Sums are exact up to the last rounding.
+C and D: rows g and g + 8, columns 2 t and 2 t + 1. Sums as `sums` says.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from .isa import opcode
 from .operands import Imm, Op
 from .sparse import expand
 from .state import Path
+from .sums import MMA_ADDERS, hardware_sum, one_nan
 from .values import E4M3, E5M2, Array
 from .whole_warp import require_whole_warp
 
@@ -107,7 +108,11 @@ def mma_rows(
     if metadata is not None:
         left = expand(left, metadata, form.a_type, form.selector)
     right = _rows_b(np.stack(b), form.b_type)
-    return _to_registers(left @ right.T + _rows_c(np.stack(c), form.d_type), form)
+    held = _rows_c(np.stack(c), form.d_type)
+    if p.C.sums == "hardware" and form.d_type in ("f32", "f16"):
+        types = form.a_type, form.b_type, form.d_type
+        return _to_registers(hardware_sum(left, right, held, types, MMA_ADDERS), form)
+    return _to_registers(left @ right.T + held, form)
 
 
 def elements(words: Array, type_: str) -> Array:
@@ -151,13 +156,15 @@ def _rows_c(words: Array, type_: str) -> Array:
 def _to_registers(values: Array, form: Product) -> Array:
     """D from `[m, 8]`."""
     if form.d_type == "f16":
-        return np.ascontiguousarray(values.astype(np.float16)).view(np.uint32).reshape(-1, 32)
+        halves = one_nan(np.ascontiguousarray(values.astype(np.float16)))
+        return halves.view(np.uint32).reshape(-1, 32)
     if form.d_type == "s32":
         if form.saturates:
             values = np.clip(values, S32_MIN, S32_MAX)
         values = values.astype(np.uint32)  # the low 32 bits
     else:
         values = values.astype(np.float32 if form.d_type == "f32" else np.float64)
+        values = one_nan(values) if form.d_type == "f32" else values
     split = values.reshape(-1, 8, 4, 2).transpose(0, 3, 1, 2)  # [half, i, g, t]
     unsigned = np.uint64 if form.d_type == "f64" else np.uint32
     return np.ascontiguousarray(split).view(unsigned).reshape(-1, 32)

@@ -140,7 +140,9 @@ NAMESPACE: dict[str, Any] = {
     "check_rank": mbarrier_forms.check_rank,
     **{
         name: getattr(tma, name)
-        for name in ("tensor_load", "tensor_store", "prefetch_tensor_map", "lane_value")
+        for name in (
+            "tensor_load", "tensor_store", "tensor_prefetch", "prefetch_tensor_map", "lane_value",
+        )
     },
     **{
         name: getattr(bulk, name)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .mbarrier import Mbarrier
     from .queue import AsyncQueue, BulkGroups, CpAsyncGroups
     from .register_pool import RegisterPool
+    from .sums import Sums
     from .watch import WarpView, Watch
     from .wgmma_queue import WgmmaQueue
 
@@ -350,6 +351,7 @@ class CTA:
         self.pool: RegisterPool | None = None
         self.cluster: Cluster = None  # type: ignore[assignment]
         self.queue: AsyncQueue = None  # type: ignore[assignment]
+        self.sums: Sums = "exact"
         self.exited = False
         self.watch: Watch | None = None
         self.visitors: dict[int, tuple[int, int]] = {}  # warps of other CTAs: last access, line

@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 
 # Element type field: name, bytes, and the bits that fill out-of-bounds elements under NaN fill.
 ELEMENTS: dict[int, tuple[str, int, int]] = {
@@ -30,12 +31,17 @@ class TensorMap:
     element_strides: tuple[int, ...]
     swizzle: int  # bytes: 0, 32, 64, 128
     fill: int  # bits of an out-of-bounds element
-    box_bytes: int
+    tf32: bool  # loads round f32 to tf32
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Elements of a box along each axis, after element strides."""
-        return tuple(b // s for b, s in zip(self.box, self.element_strides, strict=True))
+        """Elements of a box along each axis: those that the element strides reach."""
+        return tuple(-(-b // s) for b, s in zip(self.box, self.element_strides, strict=True))
+
+    @property
+    def box_bytes(self) -> int:
+        """What a copy moves and signals."""
+        return self.element_bytes * prod(self.counts)
 
 
 @lru_cache(maxsize=256)
@@ -59,9 +65,9 @@ def decode(raw: bytes) -> TensorMap:
     outer = tuple((low[i] | (high >> 4 * i & 15) << 32) << 4 for i in range(rank - 1))
     dims = tuple(d + 1 for d in struct.unpack_from("<5I", raw, 0x20))[:rank]
     (packed,) = struct.unpack_from("<I", raw, 0x34)
-    steps = tuple((packed >> 3 * i & 7) + 1 for i in range(rank))
+    encoded = tuple((packed >> 3 * i & 7) + 1 for i in range(rank))
     box = ((packed >> 24) + 1, *(b + 1 for b in struct.unpack_from("<4B", raw, 0x38)))[:rank]
-    (box_bytes,) = struct.unpack_from("<I", raw, 0x40)
+    (size,) = struct.unpack_from("<I", raw, 0x40)
     decoded = TensorMap(
         address=address,
         element=name,
@@ -69,17 +75,15 @@ def decode(raw: bytes) -> TensorMap:
         dims=dims,
         strides=(width, *outer),
         box=box,
-        element_strides=steps,
+        element_strides=(1, *encoded[1:]),  # the hardware ignores that of the innermost axis
         swizzle=(0, 32, 64, 128)[fields >> 13 & 3],
         fill=nan if fields >> 15 & 1 else 0,
-        box_bytes=box_bytes,
+        tf32=bool(fields >> 16 & 1),
     )
-    size = width
-    for n in decoded.counts:
-        size *= n
-    if size != box_bytes or address % 16:
+    expected = width * prod(b // step for b, step in zip(box, encoded, strict=True))
+    if size != expected or address % 16:
         raise ValueError(
-            f"box of {size} bytes against {box_bytes} recorded, address {address:#x}: "
+            f"box of {expected} bytes against {size} recorded, address {address:#x}: "
             "these bytes are no tensor map"
         )
     return decoded

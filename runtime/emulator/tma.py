@@ -1,35 +1,31 @@
 """TMA: tensor copies between global and shared memory (PTX ISA 9.7.9.27).
 
-A box of a tensor is moved as bytes. Elements outside the tensor read as the fill value and are not
-written; a load always writes, and signals, the bytes of the whole box. Shared memory is addressed
-in 16-byte units, and the swizzle is an XOR of address bits: bits 4-6 with bits 7-9 for 128 bytes,
-fewer for 64 and 32. It applies to absolute shared addresses.
+A box of a tensor (see `box`) is moved as bytes. A load always writes, and signals, the bytes of the
+whole box. Shared memory is addressed in 16-byte units, and the swizzle is an XOR of address bits:
+bits 4-6 with bits 7-9 for 128 bytes, fewer for 64 and 32. It applies to absolute shared addresses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from .access import resolve, shared_peer
+from .box import ISA, box_start, box_window, load_box, reduced
 from .faults import fault
 from .functions import lanes_of
 from .mbarrier import check, find
-from .memory import Bank, Fault
+from .memory import Fault
 from .queue import BulkGroups, Transfer
 from .report import hazard
 from .space import OFFSET_MASK, RANK_SHIFT, SHARED_WINDOW
 from .state import CTA, Path
 from .tensor_map import TensorMap, decode
-from .values import BF16, Array
+from .values import Array
 
-ISA = "9.7.9.27 cp.async.bulk.tensor"
 SWIZZLE_MASK = {0: 0, 32: 0x10, 64: 0x30, 128: 0x70}
-_NUMPY = {"f16": np.dtype(np.float16), "bf16": BF16, "f32": np.dtype(np.float32),
-          "f64": np.dtype(np.float64)}  # fmt: skip
 
 
 @lru_cache(maxsize=512)
@@ -69,75 +65,6 @@ def fetch_map(p: Path, address: int, line: int) -> TensorMap:
 
 def prefetch_tensor_map(p: Path, address: int, line: int) -> None:
     fetch_map(p, address, line)
-
-
-@dataclass(slots=True)
-class Window:
-    """The part of a box that lies inside the tensor: slices of the box, and its bytes in memory.
-
-    Shapes are outermost axis first. `view` is None when nothing lies inside.
-    """
-
-    shape: tuple[int, ...]
-    slices: tuple[slice, ...]
-    view: Array | None
-
-
-def box_window(p: Path, tmap: TensorMap, start: Sequence[int], line: int) -> tuple[Window, Bank]:
-    bank = p.C.memory.find(tmap.address)
-    if bank is None:
-        raise hazard(
-            "tensor-map",
-            f"the tensor map's address {tmap.address:#x} is no array of this launch",
-            path=p,
-            line=line,
-            cure="encode the map for the array that is passed",
-            isa=ISA,
-        )
-    slices, shape, strides = [], [], []
-    offset = tmap.address - bank.base
-    for c, count, dim, step, stride in zip(
-        start, tmap.counts, tmap.dims, tmap.element_strides, tmap.strides, strict=True
-    ):
-        first = max(0, -(c // step))  # the first k with c + k * step >= 0
-        last = min(count, max(-((c - dim) // step), first))
-        slices.append(slice(first, last))
-        shape.append(last - first)
-        strides.append(stride * step)
-        offset += (c + first * step) * stride
-    window = Window(tmap.counts[::-1], tuple(slices[::-1]), None)
-    if all(n > 0 for n in shape):
-        dtype = np.dtype(f"u{tmap.element_bytes}")
-        try:
-            window.view = np.ndarray(
-                tuple(shape[::-1]),
-                dtype,
-                bank.data,
-                offset,
-                tuple(strides[::-1]),
-            )
-        except (TypeError, ValueError):
-            raise hazard(
-                "out-of-bounds",
-                f"the tensor map reaches beyond {bank.name} ({bank.size:,} bytes)",
-                path=p,
-                line=line,
-                reason=f"dims {tmap.dims}, strides {tmap.strides}, box at {tuple(start)}",
-                cure="encode the map with the shape and strides of the array",
-                isa=ISA,
-            ) from None
-    return window, bank
-
-
-def load_box(p: Path, tmap: TensorMap, start: Sequence[int], line: int) -> Array:
-    """The bytes of a box, packed, out-of-bounds elements filled."""
-    window, _ = box_window(p, tmap, start, line)
-    if window.view is not None and window.view.shape == window.shape:
-        return np.ascontiguousarray(window.view).reshape(-1).view(np.uint8)
-    box = np.full(window.shape, tmap.fill, f"u{tmap.element_bytes}")
-    if window.view is not None:
-        box[window.slices] = window.view
-    return box.reshape(-1).view(np.uint8)
 
 
 def _check_shared(p: Path, tmap: TensorMap, offset: int, line: int) -> None:
@@ -287,6 +214,19 @@ def signal(p: Path, mbar: int, bytes_: int, line: int, phase: int) -> None:
     check(p, barrier, line)
 
 
+def tensor_prefetch(
+    p: Path,
+    map_address: int | Array,
+    coordinates: Sequence[int | Array],
+    mask: Array | None,
+    line: int,
+) -> None:
+    """cp.async.bulk.prefetch.tensor: a hint, but its map and box must be those of a copy."""
+    for lane in lanes(p, mask):
+        tmap = fetch_map(p, lane_value(map_address, lane), line)
+        box_start(p, tmap, [lane_value(c, lane) for c in coordinates], line)
+
+
 def tensor_load(
     p: Path,
     dst: int | Array,
@@ -300,8 +240,7 @@ def tensor_load(
     """cp.async.bulk.tensor, global to shared, once for every active lane."""
     for lane in lanes(p, mask):
         tmap = fetch_map(p, lane_value(map_address, lane), line)
-        start = [_s32(lane_value(c, lane)) for c in coordinates]
-        _check_rank(p, tmap, start, line)
+        start = box_start(p, tmap, [lane_value(c, lane) for c in coordinates], line)
         mask16 = None if multicast is None else lane_value(multicast, lane) & 0xFFFF
         receivers = destinations(p, lane_value(dst, lane), lane_value(mbar, lane), mask16, line)
         for _, offset, _ in receivers:
@@ -339,22 +278,6 @@ def _submit_load(
     p.C.queue.submit(Transfer(read, complete, line))
 
 
-def _s32(value: int) -> int:
-    return ((value & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000
-
-
-def _check_rank(p: Path, tmap: TensorMap, start: Sequence[int], line: int) -> None:
-    if len(start) != len(tmap.dims):
-        raise hazard(
-            "tensor-map",
-            f"{len(start)} coordinates for a tensor map of rank {len(tmap.dims)}",
-            path=p,
-            line=line,
-            cure="use the .Nd form of the map's rank",
-            isa=ISA,
-        )
-
-
 def tensor_store(
     p: Path,
     map_address: int | Array,
@@ -367,18 +290,7 @@ def tensor_store(
     """cp.async.bulk.tensor (or cp.reduce) from shared to global, once for every active lane."""
     for lane in lanes(p, mask):
         tmap = fetch_map(p, lane_value(map_address, lane), line)
-        start = [_s32(lane_value(c, lane)) for c in coordinates]
-        _check_rank(p, tmap, start, line)
-        if min(start) < 0:
-            raise hazard(
-                "negative-coordinate",
-                f"a tensor store starts at {tuple(start)}",
-                path=p,
-                line=line,
-                reason="the box of a store must not start before the tensor",
-                cure="clip the box by other means, or shift the tensor's address",
-                isa=ISA,
-            )
+        start = box_start(p, tmap, [lane_value(c, lane) for c in coordinates], line, writes=True)
         _, offset = shared_offset(p, lane_value(src, lane), line, own=True)
         _check_shared(p, tmap, offset, line)
         groups = p.w.bulk.setdefault(lane, BulkGroups())
@@ -406,7 +318,7 @@ def _store_transfer(
         epoch = groups.committed + 1
         watch.range(p, p.C.window, offset, tmap.box_bytes, (groups.reads_agent, epoch), line,
                     False, "a tensor store reads")  # fmt: skip
-        window, bank = box_window(p, tmap, start, line)
+        window, bank = box_window(p, tmap, start, line, writes=True)
         watch.box(p, bank, window.view, (groups.writes_agent, epoch), line, True,
                   "a tensor store writes", bool(reduction))  # fmt: skip
 
@@ -414,7 +326,7 @@ def _store_transfer(
         raw.append(_read_tile(p, offset, tmap.box_bytes, tmap.swizzle, line))
 
     def complete() -> None:
-        window, bank = box_window(p, tmap, start, line)
+        window, bank = box_window(p, tmap, start, line, writes=True)
         if window.view is None:
             return
         if not bank.writable:
@@ -427,23 +339,3 @@ def _store_transfer(
         p.C.machine_epoch.bump()
 
     return Transfer(read, complete, line)
-
-
-def reduced(old: Array, new: Array, operation: str, element: str) -> Array:
-    """The elementwise reduction of cp.reduce.async.bulk, with a tensor map or without, as bits."""
-    bits = old.dtype
-    dtype = _NUMPY.get(element)
-    if dtype is None:
-        dtype = np.dtype(f"{'i' if element[0] == 's' else 'u'}{bits.itemsize}")
-    x, y = old.copy().view(dtype), np.ascontiguousarray(new).view(dtype)
-    wide = np.float32 if dtype.itemsize == 2 and element in _NUMPY else dtype
-    x, y = x.astype(wide), y.astype(wide)
-    if operation == "inc":
-        result = np.where(x >= y, 0, x + 1)
-    elif operation == "dec":
-        result = np.where((x == 0) | (x > y), y, x - 1)
-    else:
-        ufunc = {"add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and,
-                 "or": np.bitwise_or, "xor": np.bitwise_xor}[operation]  # fmt: skip
-        result = ufunc(x, y)
-    return np.asarray(result).astype(dtype).view(bits)

@@ -356,7 +356,7 @@ def operand_pages(
     """
     d = Descriptor.decode(bits)
     units = footprint(
-        d.start & 0x3FF, d.leading, d.stride, d.swizzle, rows, mn_major, k_units
+        d.start & 0x3FF, d.leading, d.stride, d.swizzle, rows, mn_major, k_units, d.base_offset
     ).units
     at = np.sort(units.ravel() + (d.start >> 4)) * 16
     pages = np.unique(at >> PAGE_SHIFT)

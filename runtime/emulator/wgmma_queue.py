@@ -17,6 +17,7 @@ from .memory import Fault, SharedWindow
 from .report import hazard
 from .sparse import expand
 from .state import Path, Warpgroup
+from .sums import hardware_sum, one_nan
 from .values import E4M3, E5M2, POISON, Array
 
 ISA = "9.7.16 wgmma"
@@ -46,6 +47,10 @@ class Shape:
     @property
     def key(self) -> tuple[int, int, str]:
         return self.d_rows[0], self.n, self.accumulator
+
+    @property
+    def types(self) -> tuple[str, str, str]:
+        return self.a_type, self.b_type, self.accumulator
 
 
 @dataclass(slots=True)
@@ -149,23 +154,24 @@ class WgmmaQueue:
         if shape.selector >= 0:
             a = self.expanded(a, shape)
         b = self.operand(call, window, call.b, False)
-        product = a @ b.T
         if shape.negate_a != shape.negate_b:
-            product = 0 - product  # a zero stays +0
+            a = 0 - a  # a zero stays +0
+        held = tile.values if call.scale_d else np.zeros((), tile.values.dtype)
         if shape.accumulator == "s32":
-            product = product.astype(np.int64)
-        if call.scale_d:
-            tile.values += product
+            tile.values = held + (a @ b.T).astype(np.int64)
+            if shape.saturates:
+                tile.values = np.clip(tile.values, -(1 << 31), (1 << 31) - 1)
+        elif self.group.cta.sums == "hardware":
+            tile.values = hardware_sum(a, b, held, shape.types)
         else:
-            tile.values = product
-        if shape.accumulator == "f16":
-            tile.values = tile.values.astype(np.float16).astype(np.float32)
-        if shape.saturates:
-            tile.values = np.clip(tile.values, -(1 << 31), (1 << 31) - 1)
+            total = held + a @ b.T
+            if shape.accumulator == "f16":
+                total = total.astype(np.float16)
+            tile.values = total.astype(np.float32)
         self.group.cta.events["wgmma"] += 1
 
     def operand(self, call: Call, window: SharedWindow, bits: int, is_a: bool) -> Array:
-        """An operand from shared memory as `[rows, k]` f32, decoded at most once a content."""
+        """An operand from shared memory as `[rows, k]` f64, decoded at most once a content."""
         shape = call.shape
         type_ = shape.a_type if is_a else shape.b_type
         mn_major = shape.a_mn_major if is_a else shape.b_mn_major
@@ -180,7 +186,9 @@ class WgmmaQueue:
                 return values
         name = "A" if is_a else "B"
         _check_descriptor(call, d, name)
-        foot = footprint(d.start & 0x3FF, d.leading, d.stride, d.swizzle, rows, mn_major, k_units)
+        foot = footprint(
+            d.start & 0x3FF, d.leading, d.stride, d.swizzle, rows, mn_major, k_units, d.base_offset
+        )
         low, high = d.start + foot.low, d.start + foot.high
         try:
             _check_read(window, d.start >> 4, foot.units, low, high)
@@ -191,7 +199,7 @@ class WgmmaQueue:
         return values
 
     def registers_a(self, shape: Shape) -> Array:
-        """The A fragment of 16-bit types (and wider by element size) as `[64, k]` f32."""
+        """The A fragment of 16-bit types (and wider by element size) as `[64, k]` f64."""
         raw = self.group.registers.arrays["U"][list(shape.a_rows)]  # [4, 128]
         per = {"tf32": 1, "f16": 2, "bf16": 2}.get(shape.a_type, 4)
         # register j: rows g + 8 * (j & 1), K chunk j >> 1; lane = 4 g + t holds k = per * t + ...
@@ -264,12 +272,13 @@ class WgmmaQueue:
         shape, n = tile.shape, tile.shape.n
         values = tile.values
         if shape.accumulator == "f16":
-            half = values.astype(np.float16).reshape(4, 2, 8, n // 8, 4, 2)  # [w, h, g, c, t, b]
+            half = one_nan(values.astype(np.float16)).reshape(
+                4, 2, 8, n // 8, 4, 2
+            )  # [w, h, g, c, t, b]
             packed = np.ascontiguousarray(half.transpose(3, 1, 0, 2, 4, 5)).view(np.uint32)
             fragment = packed.reshape(n // 4, 128)
         else:
-            if shape.accumulator == "s32":
-                values = values.astype(np.int32)
+            values = values.astype(np.int32) if shape.accumulator == "s32" else one_nan(values)
             bits = values.view(np.uint32).reshape(4, 2, 8, n // 8, 4, 2)
             fragment = bits.transpose(3, 1, 5, 0, 2, 4).reshape(n // 2, 128)
         rows = shape.d_rows
@@ -315,20 +324,21 @@ def _check_read(window: SharedWindow, start: int, units: Array, low: int, high: 
 
 
 def _convert(words: Array, type_: str) -> Array:
-    """32-bit words `[rows, w]` to the f32 values that they hold, in order."""
+    """32-bit words `[rows, w]` to the values that they hold, in order, as f64."""
     rows = len(words)
     if type_ == "bf16":
-        return (words.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
+        wide = (words.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
+        return wide.astype(np.float64)
     if type_ == "f16":
-        return words.view(np.float16).astype(np.float32)
+        return words.view(np.float16).astype(np.float64)
     if type_ == "tf32":
-        return (words & np.uint32(0xFFFFE000)).view(np.float32)
+        return (words & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)
     dtype = {"e4m3": E4M3, "e5m2": E5M2, "s8": np.dtype(np.int8), "u8": np.dtype(np.uint8)}[type_]
-    return np.asarray(words.view(np.uint8).view(dtype).reshape(rows, -1).astype(np.float32))
+    return np.asarray(words.view(np.uint8).view(dtype).reshape(rows, -1).astype(np.float64))
 
 
 def _numbers(units: Array, type_: str, rows: int, mn_major: bool) -> Array:
-    """Gathered 16-byte units to `[rows, k]` f32."""
+    """Gathered 16-byte units to `[rows, k]` f64."""
     if not mn_major:
         return _convert(units.view(np.uint32).reshape(rows, -1), type_)
     values = _convert(units.view(np.uint32).reshape(len(units), -1), type_)  # [k, rows]
@@ -339,11 +349,9 @@ def _check_descriptor(call: Call, d: Descriptor, name: str) -> None:
     atom = 8 * d.swizzle
     span = max(d.swizzle, 16)
     problem = ""
-    if d.base_offset:
-        problem = f"base offset {d.base_offset}: not executed; align tiles to {atom} bytes instead"
-    elif d.swizzle and d.stride % atom and call.shape.n > 8:
+    if d.swizzle and d.stride % atom and call.shape.n > 8:
         problem = f"stride {d.stride} is not a multiple of the {atom}-byte swizzle atom"
-    elif atom and d.start % atom >= span and not _mn_major(call, name):
+    elif atom and d.start % atom >= span and not (d.base_offset or _mn_major(call, name)):
         problem = f"the tile is not on a {atom}-byte boundary (start {d.start:#x})"
     if problem:
         raise hazard(
@@ -352,7 +360,8 @@ def _check_descriptor(call: Call, d: Descriptor, name: str) -> None:
             path=call.path,
             line=call.shape.line,
             reason="the swizzle pattern uses absolute address bits",
-            cure="place tiles on 1024, 512 or 256 bytes for 128-, 64-, 32-byte swizzle",
+            cure="place tiles on 1024, 512 or 256 bytes for 128-, 64-, 32-byte swizzle, or say "
+            "in the base offset where the pattern starts",
             isa="9.7.16.5.1 Shared memory matrix layout",
         )
 

@@ -9,7 +9,7 @@
     0x20  32 x 5 extent - 1
     0x34  3 x 5  element stride - 1                  24-31  box[0] - 1
     0x38  8 x 4  box[1..4] - 1
-    0x40  32     bytes of a box
+    0x40  32     bytes of a box, box // element stride along every axis
     0x48  32     bytes after which the swizzle repeats (16, 256, 512, 1024)
 
 The object is opaque by contract: on a GPU use the driver's own bytes. This layout reproduces every
@@ -67,7 +67,7 @@ def encode(spec: TensorMapSpec, *, name: str = "tensor") -> bytes:
         *extents,
         sum(n << 3 * i for i, n in enumerate(steps)) | box[0] << 24,
         *box[1:],
-        spec.box_bytes,
+        spec.encoded_box_bytes,
         _REPEAT_BYTES[spec.swizzle],
     )
 

@@ -254,7 +254,7 @@ def _box_span(s: _Subject) -> Iterator[Violation]:
 def _box_size(s: _Subject) -> Iterator[Violation]:
     if any(step < 1 for step in s.spec.element_strides):
         return  # that rule speaks for itself; there is no size to judge
-    size = s.spec.box_bytes
+    size = s.spec.encoded_box_bytes
     if size > SMEM_PER_CTA_BYTES:
         yield Violation(
             field=f"{s.name}.box",

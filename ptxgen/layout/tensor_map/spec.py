@@ -141,7 +141,17 @@ class TensorMapSpec(Shown):
 
     @property
     def box_bytes(self) -> int:
-        """Bytes that one copy moves and complete_tx counts, out-of-bounds elements included."""
+        """Bytes that one copy moves and complete_tx counts, out-of-bounds elements included.
+
+        A step takes every element of the box that it reaches, so counts are rounded up; that of the
+        innermost axis is ignored (measured: `tma_element_strides` in examples/microbench/FACTS.md).
+        """
+        *outer, inner = zip(self.box, self.element_strides, strict=True)
+        return self.element.bytes * prod(-(-b // s) for b, s in outer) * inner[0]
+
+    @property
+    def encoded_box_bytes(self) -> int:
+        """The size that the object holds and the driver limits: all counts rounded down."""
         steps = zip(self.box, self.element_strides, strict=True)
         return self.element.bytes * prod(b // s for b, s in steps)
 
