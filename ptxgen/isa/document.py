@@ -33,8 +33,7 @@ columns count cases. Tests hold each column:
   agrees: the same bits; for `approx` functions 2 ulp, or the error that the PTX ISA states.
   `tests/gpu/record_isa.py` records.
 
-A case that the H200 column lacks was not answered: most are bulk tensor copies, whose recording
-ended in faults of unknown cause.
+A case that the H200 column lacks has not been asked: the emulator refuses it.
 """
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -80,12 +81,10 @@ def tensor_map(
     memory: GlobalMemory, x: np.ndarray, box: tuple[int, ...], **options: object
 ) -> bytes:
     names = {"bfloat16": "bf16", "float16": "f16", "float32": "f32", "uint8": "u8", "int32": "s32"}
-    return encode(
-        TensorMapSpec(
-            dtype=names[x.dtype.name], address=memory.add(x), shape=x.shape, strides=x.strides,
-            box=box, **options,  # type: ignore[arg-type]
-        )
-    )  # fmt: skip
+    spec = TensorMapSpec(
+        dtype=names[x.dtype.name], address=memory.add(x), shape=x.shape, strides=x.strides, box=box
+    )
+    return encode(replace(spec, **options))  # type: ignore[arg-type]
 
 
 def swizzled(offset: np.ndarray, swizzle: int) -> np.ndarray:

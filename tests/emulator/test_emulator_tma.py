@@ -41,8 +41,8 @@ LOAD_BODY = """
 
 
 def load_tile(x: np.ndarray, start: tuple[int, ...], box: tuple[int, ...], *,
-              expect: int | None = None, machine: Machine | None = None, shift: int = 0,
-              **options: object) -> tuple[np.ndarray, Report]:  # fmt: skip
+              expect: int | None = None, shown: int | None = None, machine: Machine | None = None,
+              shift: int = 0, **options: object) -> tuple[np.ndarray, Report]:  # fmt: skip
     """The shared-memory bytes after one TMA load of a box."""
     memory = GlobalMemory()
     tmap = tensor_map(memory, x, box, **options)
@@ -51,7 +51,7 @@ def load_tile(x: np.ndarray, start: tuple[int, ...], box: tuple[int, ...], *,
     load = LOAD.format(len(box), "", f"+{shift}" if shift else "", coordinates, "")
     body = (LOAD_BODY.replace("LOAD", load).replace("OFFSET", str(size + 1024))
             .replace("BYTES", str(size if expect is None else expect))
-            .replace("COUNT", str(size // 4)))  # fmt: skip
+            .replace("COUNT", str((shown or size) // 4)))  # fmt: skip
     d = np.zeros(size // 4, np.uint32)
     source = module(body, [MAP.format("t"), ".u64 d"], head=SMEM)
     report = (machine or Machine()).launch(
@@ -64,7 +64,7 @@ def load_tile(x: np.ndarray, start: tuple[int, ...], box: tuple[int, ...], *,
 @pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
 @pytest.mark.parametrize(
     "start",
-    [(0, 0), (8, 16), (-3, -5), (28, 90), (40, 0)],  # inside, before, across the end, outside
+    [(0, 0), (8, 16), (-3, -8), (28, 88), (40, 0)],  # inside, before, across the end, outside
 )
 def test_tensor_load_2d(swizzle: int, start: tuple[int, int]) -> None:
     x = np.arange(32 * 96, dtype=np.uint32).astype(np.uint16).view(np.float16).reshape(32, 96)
@@ -100,6 +100,27 @@ def test_element_strides_skip_elements() -> None:
     spec = decode(tensor_map(memory, x, (8, 32), element_strides=(2, 1)))
     assert spec.counts == (32, 4)
     assert spec.element_strides == (1, 2)
+
+
+def test_a_stride_takes_every_row_that_it_reaches() -> None:
+    """Rows 0, 3 and 6 of a box of 8: more than 8 // 3. The stride of the innermost axis is ignored,
+    as on the H200."""
+    x = np.arange(16 * 64, dtype=np.float32).reshape(16, 64)
+    shown = 3 * 128  # of the rest, nothing is written
+    got, report = load_tile(x, (2, 16), (8, 32), expect=shown, shown=shown, element_strides=(3, 2))
+    assert (got[: 3 * 128].view(np.float32).reshape(3, 32) == x[2:10:3, 16:48]).all()
+    assert report.events["tma_load_bytes"] == 3 * 128
+
+
+def test_tf32_maps_round_to_nearest_even() -> None:
+    """As recorded of the H200: ties to even, up to infinity, every NaN to 0x7FFFE000."""
+    words = np.array([0x3F801000, 0x3F803000, 0x3F801001, 0xBF800FFF, 0x7F7FFFFF, 0x7FC00001,
+                      0x80000001, 0x007FFFFF], np.uint32)  # fmt: skip
+    want = [0x3F800000, 0x3F804000, 0x3F802000, 0xBF800000, 0x7F800000, 0x7FFFE000, 0x80000000,
+            0x00800000]  # fmt: skip
+    x = np.tile(words.view(np.float32), (8, 1))
+    got, _ = load_tile(x, (0, 0), (8, 8), dtype="TFLOAT32")
+    assert got.view(np.uint32).reshape(8, 8)[3].tolist() == want
 
 
 @pytest.mark.parametrize("mode", ["eager", "random", "latest"])
@@ -168,8 +189,12 @@ def store_tile(
     end: str = DRAIN,
     machine: Machine | None = None,
     op: str = STORE,
+    around: np.ndarray | None = None,
 ) -> None:
+    """Store, or reduce, a box into `x`, which is a view of `around` where that is given."""
     memory = GlobalMemory()
+    if around is not None:
+        memory.add(around)
     tmap = tensor_map(memory, x, box.shape, swizzle=swizzle)
     image = image_of(box, swizzle)
     store = op.format(", ".join(str(c) for c in reversed(start))) + end
@@ -192,6 +217,49 @@ def test_tensor_store_clips(swizzle: int, start: tuple[int, int], mode: str) -> 
     part[...] = box[: part.shape[0], : part.shape[1]]
     store_tile(x, box, start, swizzle, machine=Machine(mode=mode))  # type: ignore[arg-type]
     assert (x == want).all()
+
+
+@pytest.mark.parametrize("op", ["store", "add"])
+def test_writes_go_by_16_bytes(op: str) -> None:
+    """A row of 5 floats ends inside a unit of 16 bytes: what lies behind it there is written, too,
+    and nothing else."""
+    whole = np.full((32, 64), 9, np.float32)
+    text = (
+        STORE if op == "store" else STORE.replace("cp.", "cp.reduce.").replace("cta.", "cta.add.")
+    )
+    store_tile(whole[:, :5], np.full((8, 16), 4, np.float32), (0, 0), 0, op=text, around=whole)
+    want = np.full((32, 64), 9, np.float32)
+    want[:8, :8] = 4 if op == "store" else 13
+    assert (whole == want).all()
+
+
+def test_a_write_past_the_array_is_found() -> None:
+    whole = np.full((32, 64), 9, np.float32)
+    with pytest.raises(HazardError, match="whole 16-byte units"):
+        store_tile(whole[:, :61], np.zeros((8, 16), np.float32), (24, 48), 0)
+
+
+@pytest.mark.parametrize("x", [1, 2, 7, -3])
+def test_a_box_starts_at_16_bytes(x: int) -> None:
+    array, box = np.zeros((32, 64), np.float32), np.zeros((8, 32), np.float32)
+    for copy in (
+        lambda: load_tile(array, (0, x), box.shape),
+        lambda: store_tile(array, box, (0, x), 0),
+    ):
+        with pytest.raises(HazardError, match="bytes into a row") as caught:
+            copy()
+        assert caught.value.findings[0].code == "tma-coordinate"
+
+
+def test_a_prefetch_starts_at_16_bytes() -> None:
+    memory = GlobalMemory()
+    body = """mov.b64 %rd1, t; cvta.param.u64 %rd1, %rd1;
+    cp.async.bulk.prefetch.tensor.2d.L2.global [%rd1, {4, 0}];
+    cp.async.bulk.prefetch.tensor.2d.L2.global [%rd1, {6, 0}];"""
+    with pytest.raises(HazardError, match=r"\(6, 0\): 24 bytes into a row"):
+        Machine().launch(module(body, [MAP.format("t")]), grid=Dim3(1), block=Dim3(32),
+                         params={"t": tensor_map(memory, np.zeros((32, 64), np.float32), (8, 32))},
+                         memory=memory)  # fmt: skip
 
 
 def test_tensor_reduction_adds() -> None:
