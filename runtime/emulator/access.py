@@ -51,6 +51,8 @@ def _form(op: Op) -> tuple[str, int, str]:
     mem = next((o for o in op.operands if isinstance(o, Mem)), None)
     if space == "param" and mem is not None and isinstance(mem.base, Symbol):
         space = mem.base.space  # arguments of an inlined call live in the frame
+    if op.quals[-1] == "b128":  # its registers are pairs
+        return space, 2 * count, "b64"
     return space, count, op.quals[-1]
 
 
@@ -78,8 +80,6 @@ def load(e: Emitter, op: Op) -> None:
     dests, mem = flatten(op.operands[0]), op.operands[1]
     assert isinstance(mem, Mem)
     width = type_bits(type_) // 8
-    if width > 8:
-        raise op.unsupported("there is no 128-bit register")
     emit_order(e, op)
     address, one = e.address(mem, 32 if space in ("shared", "cluster") else 64)
     scalar = one and space not in ("local", "")

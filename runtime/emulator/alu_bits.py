@@ -6,7 +6,7 @@ from .alu_int import check_qualifiers, vector_result
 from .emit import Emitter
 from .functions_bits import PERMUTES
 from .isa import all_sources, opcode
-from .operands import Imm, Op
+from .operands import Imm, Op, Two
 from .values import BITS_CODE, SIGNED_CODE, type_bits, type_code
 
 
@@ -91,10 +91,12 @@ def permute(e: Emitter, op: Op) -> None:
 
 @opcode("lop3", uniform=all_sources, pure=True)
 def lop3(e: Emitter, op: Op) -> None:
+    """Any function of three bits; with .and or .or also a predicate: d != 0, joined with another
+    predicate."""
     check_qualifiers(op)
-    d, a, b, c, table = op.operands[:5]
-    if not isinstance(table, Imm) or len(op.operands) != 5:
-        raise op.unsupported("the truth table must be an immediate, without a predicate result")
+    d, a, b, c, table, *joined = op.operands
+    if not isinstance(table, Imm) or bool(joined) != op.has("and", "or"):
+        raise op.unsupported("the truth table must be an immediate, and a predicate needs .and/.or")
     terms = []
     for i in range(8):
         if (table.value >> i) & 1:
@@ -104,11 +106,21 @@ def lop3(e: Emitter, op: Op) -> None:
     if e.uniform(d):
         for name, value in zip("ABC", (a, b, c), strict=True):
             form = form.replace(name, e.scalar(value))
-        e.set_scalar(d, f"({form}) & 0xFFFFFFFF")
+        form = f"({form}) & 0xFFFFFFFF"
+    else:
+        for name, value in zip("ABC", (a, b, c), strict=True):
+            form = form.replace(name, e.temporary(e.bits_row(value, 32)))
+    if not joined:
+        e.set_scalar(d, form) if e.uniform(d) else e.assign(d, form, "U")
         return
-    for name, value in zip("ABC", (a, b, c), strict=True):
-        form = form.replace(name, e.temporary(e.bits_row(value, 32)))
-    e.assign(d, form, "U")
+    assert isinstance(d, Two)
+    name, (join, q) = e.temporary(form), (op.quals[0], joined[0])
+    if e.uniform(d):
+        e.set_scalar(d.first, name)
+        e.set_scalar(d.second, f"{name} != 0 {join} bool({e.scalar(q, 1)})")
+    else:
+        e.assign(d.first, name, "U")
+        e.assign(d.second, f"logical_{join}({name} != 0, {e.vector(q, 'P')})", "P")
 
 
 @opcode("sad", uniform=all_sources, pure=True)

@@ -27,8 +27,11 @@ def _check(op: Op) -> tuple[str, str]:
     unknown = [q for q in op.quals[:-1] if q not in KNOWN_QUALIFIERS]
     if type_ not in HALF_TYPES | {"f32", "f64"} or unknown:
         raise op.unsupported(f"qualifier .{(unknown or [type_])[0]} is not known here")
-    if op.has("oob", "xorsign"):
-        raise op.unsupported(f".{'oob' if op.has('oob') else 'xorsign'} is not executed")
+    ordered = op.opcode in ("min", "max")
+    if op.has("abs", "xorsign") and not (ordered and op.has("abs") and op.has("xorsign")):
+        raise op.unsupported(".xorsign.abs is for min and max")
+    if op.has("oob") and not (op.opcode == "fma" and type_ in HALF_TYPES):
+        raise op.unsupported(".oob is for fma of halves")
     return type_, next((q for q in op.quals if q in ROUNDING), "rn")
 
 
@@ -92,6 +95,11 @@ def float_binary(e: Emitter, op: Op) -> None:
     if op.opcode in ("min", "max"):
         x, y = (read(e, op, v, type_) for v in (a, b))
         nan = int(op.has("NaN"))
+        if op.has("xorsign"):
+            x, y = e.temporary(x), e.temporary(y)
+            row = f"{op.opcode}_float(absolute({x}), absolute({y}), {nan})"
+            write(e, op, d, f"xor_sign({row}, {x}, {y})", type_)
+            return
         write(e, op, d, f"{op.opcode}_float({x}, {y}, {nan})", type_)
         return
     if op.opcode not in UFUNC:
@@ -107,7 +115,9 @@ def float_binary(e: Emitter, op: Op) -> None:
         write(e, op, d, f"{UFUNC[op.opcode]}({x}, {y})", type_)
         return
     if type_ == "f64":
-        raise op.unsupported(f"rounding .{mode} of f64")
+        rows = ", ".join(e.vector(v, "D", array=True) for v in (a, b))
+        write(e, op, d, f"directed_f64('{op.opcode}', '{mode}', {rows})", type_)
+        return
     x, y = (f"{read(e, op, v, type_)}.astype(DT_D)" for v in (a, b))
     write(e, op, d, f"{EXACT[op.opcode]}({x}, {y}, '{mode}')", type_, exact=False)
 
@@ -136,7 +146,11 @@ def fused(e: Emitter, op: Op) -> None:
     if type_ in ("f32", "f64") and mode == "rn":
         write(e, op, d, f"fma_{type_}({x}, {y}, {z})", type_)
     elif type_ == "f64":
-        raise op.unsupported(f"rounding .{mode} of f64")
+        write(e, op, d, f"directed_f64('fma', '{mode}', {x}, {y}, {z})", type_)
+    elif op.has("oob"):
+        bits = ", ".join(_half_bits(e, v, type_) for v in sources)
+        row = f"fma_odd({x}, {y}, {z}, '{mode}')"
+        write(e, op, d, f"where(out_of_bounds({bits}), 0.0, {row})", type_, exact=False)
     else:
         # Products of f32 (24 bits) and of halves are exact in f64, so only the sum is inexact.
         write(e, op, d, f"fma_odd({x}, {y}, {z}, '{mode}')", type_, exact=False)
@@ -156,7 +170,7 @@ def function(e: Emitter, op: Op) -> None:
         form = f"sqrt({x})" if op.opcode == "sqrt" else f"reciprocal({x})"
         write(e, op, d, form, type_)
     elif exact_form and type_ == "f64":
-        raise op.unsupported(f"rounding .{mode} of f64")
+        write(e, op, d, f"directed_f64('{op.opcode}', '{mode}', {x})", type_)
     elif exact_form:
         write(e, op, d, f"{op.opcode}_odd({x}.astype(DT_D))", type_, exact=False)
     elif type_ == "f64" and op.has("ftz"):

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from .alu_carry import emit_carry
 from .alu_float import float_binary, float_unary, typed
-from .emit import Emitter, flatten
+from .emit import Emitter
 from .isa import all_sources, integer_sources, never, opcode
-from .operands import Op, Reg, Two, Value, Vec
+from .operands import Op, Reg, Two, Value
 from .values import BITS_CODE, SIGNED_CODE, type_bits, type_code
 
 # ufunc, and the scalar expression over a, b (signed or unsigned by type) before masking.
@@ -42,7 +43,8 @@ QUALIFIERS: Mapping[str, frozenset[str]] = MappingProxyType(
             }
         ),
         "shf": frozenset({"l", "r", "clamp", "wrap"}), "bfind": frozenset({"shiftamt"}),
-        "slct": frozenset({"ftz"}), "dp2a": frozenset({"lo", "hi"}),
+        "slct": frozenset({"ftz"}), "lop3": frozenset({"and", "or"}),
+        "dp2a": frozenset({"lo", "hi"}),
         "testp": frozenset({"finite", "infinite", "number", "notanumber", "normal", "subnormal"}),
     }
 )  # fmt: skip
@@ -83,7 +85,8 @@ def binary(e: Emitter, op: Op) -> None:
 
 def _integer_binary(e: Emitter, op: Op, type_: str) -> None:
     if op.has("cc"):
-        raise op.unsupported("the carry flag is not modelled")
+        emit_carry(e, op)
+        return
     d, a, b = op.operands
     bits, ordered = type_bits(type_), op.opcode in ("min", "max")
     is_signed = type_[0] == "s" and (ordered or op.has("sat"))
@@ -158,7 +161,8 @@ def multiply(e: Emitter, op: Op) -> None:
     check_qualifiers(op)
     type_, operands = op.quals[-1], op.operands
     if op.has("cc"):
-        raise op.unsupported("the carry flag is not modelled")
+        emit_carry(e, op)
+        return
     bits, is_signed = type_bits(type_), type_[0] == "s"
     d, a, b = operands[:3]
     c = operands[3] if op.opcode == "mad" else None
@@ -264,51 +268,6 @@ def unary(e: Emitter, op: Op) -> None:
     else:
         ufunc = {"neg": "negative", "abs": "absolute", "not": "invert"}[op.opcode]
         e.apply(ufunc, d, code, [row])
-
-
-@opcode("mov", uniform=all_sources, pure=True)
-def move(e: Emitter, op: Op) -> None:
-    """mov, including packing `mov.b64 d, {lo, hi}` and unpacking `mov.b64 {lo, hi}, d`."""
-    d, a = op.operands
-    check_qualifiers(op)
-    if op.quals[-1] == "b128":
-        raise op.unsupported("there is no 128-bit register")
-    if isinstance(d, Vec) or isinstance(a, Vec):
-        _move_vector(e, op, d, a)
-        return
-    type_ = op.quals[-1]
-    a = typed(a, type_)
-    bits = d.bits if isinstance(d, Reg) else type_bits(type_)
-    if e.uniform(d) or e.uniform(a):
-        e.set_scalar(d, e.scalar(a, bits))
-    else:
-        code = BITS_CODE[bits]
-        e.assign(d, e.vector(a, code), code)
-
-
-def _move_vector(e: Emitter, op: Op, d: Value, a: Value) -> None:
-    total = type_bits(op.quals[-1])
-    parts = flatten(d) if isinstance(d, Vec) else flatten(a)
-    bits = total // len(parts)
-    if bits < 16:
-        raise op.unsupported("packing of 8-bit parts")
-    if isinstance(d, Vec):
-        for i, part in enumerate(parts):
-            if e.uniform(part) and e.uniform(a):
-                e.set_scalar(part, f"{e.scalar(a, total)} >> {i * bits} & {(1 << bits) - 1}")
-            else:
-                row = f"({e.bits_row(a, total)} >> {i * bits})"
-                e.assign(part, f"{row}.astype(DT_{BITS_CODE[bits]})", BITS_CODE[bits])
-        return
-    if e.uniform(d):
-        pieces = [f"{e.scalar(p, bits)} << {i * bits}" for i, p in enumerate(parts)]
-        e.set_scalar(d, " | ".join(pieces))
-        return
-    code = BITS_CODE[total]
-    pieces = [
-        f"({e.bits_row(p, bits)}.astype(DT_{code}) << {i * bits})" for i, p in enumerate(parts)
-    ]
-    e.assign(d, " | ".join(pieces), code)
 
 
 @opcode("selp", uniform=all_sources, pure=True)

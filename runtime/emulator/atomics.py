@@ -43,6 +43,8 @@ def _parse(op: Op) -> tuple[str, str, str, int]:
             count = int(q[1:])
         elif q not in SCOPES:
             raise op.unsupported(f"qualifier .{q} is not known here")
+    if op.quals[-1] == "b128":  # its registers are pairs
+        return space, operation, "b64", 2
     return space, operation, op.quals[-1], count
 
 
@@ -150,13 +152,13 @@ def atomic(
         bank, offset = resolve(p, space, at, line) if not space else bank_of(p, space, at, line)
         try:
             old = bank.load_one(offset, width, len(sources[0]))
-            new = []
+            given = [[int(row[lane]) for row in source] for source in sources]
+            if operation == "cas":
+                new = given[1] if old == given[0] else old
+            else:
+                pairs = zip(old, given[0], strict=True)
+                new = [combine(operation, type_, value, b) for value, b in pairs]
             for i, value in enumerate(old):
-                b = int(sources[0][i][lane])
-                if operation == "cas":
-                    new.append(int(sources[1][i][lane]) if value == b else value)
-                else:
-                    new.append(combine(operation, type_, value, b))
                 old_rows[i][lane] = value
             if new != old:
                 p.C.machine_epoch.bump()

@@ -99,6 +99,6 @@ POLICIES: Mapping[str, int] = MappingProxyType(
 def create_policy(e: Emitter, op: Op) -> None:
     """A cache policy changes no result; its value only has to be a 64-bit number."""
     primary = next((q for q in op.quals if q in POLICIES), None)
-    if op.quals[0] != "fractional" or primary is None:
-        raise op.unsupported("only createpolicy.fractional")
+    if op.quals[0] not in ("fractional", "range") or primary is None:
+        raise op.unsupported("only createpolicy.fractional and .range of these priorities")
     e.set_scalar(op.operands[0], str(POLICIES[primary]))

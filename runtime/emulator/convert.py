@@ -47,9 +47,12 @@ def convert(e: Emitter, op: Op) -> None:
     dst, src = op.quals[-2:]
     modifiers = op.quals[:-2]
     unknown = [q for q in modifiers if q not in KNOWN and q not in INTEGER_ROUNDING]
-    if unknown or op.has("pack"):
-        raise op.unsupported(f".{(unknown or ['pack'])[0]} is not executed")
     d, *sources = op.operands
+    if op.has("pack"):
+        _pack(e, op)
+        return
+    if unknown:
+        raise op.unsupported(f".{unknown[0]} is not executed")
     if dst in PACKED or src in PACKED:
         _packed(e, op, dst, src)
     elif dst == "tf32":
@@ -80,6 +83,27 @@ def convert(e: Emitter, op: Op) -> None:
 
 def _mode(op: Op, default: str) -> str:
     return next((q for q in op.quals if q in ("rn", "rz", "rm", "rp", "rna")), default)
+
+
+def _pack(e: Emitter, op: Op) -> None:
+    """cvt.pack: two s32, saturated to 16 or 8 bits, the first above the second; of 8 bits under the
+    lower half of a third register (PTX ISA 9.7.9.22)."""
+    d, *sources = op.operands
+    to = next((q for q in op.quals if q in ("u16", "s16", "u8", "s8")), "")
+    if not to or op.quals[:2] != ("pack", "sat") or (len(sources) == 3) != to.endswith("8"):
+        raise op.unsupported("only .sat of s32 to 16 and 8 bits is known here")
+    rows = ", ".join(e.bits_row(s, 32) for s in sources)
+    e.assign(d, f"pack_integers('{to}', {rows})", "U")
+
+
+def pack_integers(to: str, high: Array, low: Array, above: Array | None = None) -> Array:
+    """See `_pack`."""
+    bits = type_bits(to)
+    least = 0 if to[0] == "u" else -(1 << (bits - 1))
+    pair = np.clip(np.stack([high, low]).view(np.int32), least, least + (1 << bits) - 1)
+    upper, lower = pair.view(U32) & U32((1 << bits) - 1)
+    packed = upper << U32(bits) | lower
+    return np.asarray(packed if above is None else above << U32(16) | packed)
 
 
 def _flags(op: Op) -> int:

@@ -40,7 +40,10 @@ SPECIAL_EXPRESSIONS = {
     "%aggr_smem_size": "C.total_smem", "%clock64": "p.clock()", "%globaltimer": "p.clock()",
     "%clock": "p.clock() & 0xFFFFFFFF", "%globaltimer_lo": "p.clock() & 0xFFFFFFFF",
     "%clock_hi": "p.clock() >> 32", "%globaltimer_hi": "p.clock() >> 32",
+    # What the H200 gives (mov.reserved_smem in tests/golden/isa).
     "%reserved_smem_offset_begin": "0", "%reserved_smem_offset_end": "0x120",
+    "%reserved_smem_offset_cap": "0x400", "%reserved_smem_offset_0": "0",
+    "%reserved_smem_offset_1": "0",
 }  # fmt: skip
 VECTOR_SPECIALS = {
     "%tid.x": "p.w.tid[0]", "%tid.y": "p.w.tid[1]", "%tid.z": "p.w.tid[2]", "%laneid": "LANES",
@@ -284,9 +287,6 @@ class Emitter:
         if isinstance(value, Negated) and not self.uniform(value):
             return f"(~P[{self.slots[value.reg.id]}])"
         if isinstance(value, Special) and not isa.is_special_uniform(value):
-            if value.name.startswith("%reserved_smem_offset"):
-                assert self.current is not None
-                raise self.current.unsupported("what the system keeps there is not documented")
             if value.name not in VECTOR_SPECIALS:
                 raise PtxSyntaxError(f"{value.name} is not declared and is no special register")
             row = VECTOR_SPECIALS[value.name]

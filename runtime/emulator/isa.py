@@ -32,7 +32,7 @@ def integer_sources(op: Op, uniform: Callable[[Value], bool]) -> bool:
     """As `all_sources`, but only for integer, bit and predicate types: floats stay rows."""
     type_ = op.quals[-1]
     integer = type_ == "pred" or (type_[0] in "usb" and type_[1:].split("x")[0].isdigit())
-    return integer and all_sources(op, uniform)
+    return integer and not op.has("cc") and all_sources(op, uniform)  # the flag is a row
 
 
 def never(op: Op, uniform: Callable[[Value], bool]) -> bool:
@@ -137,7 +137,8 @@ UNIFORM_SPECIALS = frozenset(
         "cluster_ctarank", "cluster_nctarank", "is_explicit_cluster", "warpid", "nwarpid", "smid",
         "nsmid", "gridid", "clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo",
         "globaltimer_hi", "dynamic_smem_size", "total_smem_size", "aggr_smem_size",
-        "reserved_smem_offset_begin", "reserved_smem_offset_end",
+        "reserved_smem_offset_begin", "reserved_smem_offset_end", "reserved_smem_offset_cap",
+        "reserved_smem_offset_0", "reserved_smem_offset_1",
     )
 ) | {"WARP_SZ"}  # fmt: skip
 LANE_SPECIALS = frozenset(

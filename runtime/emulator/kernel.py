@@ -19,7 +19,9 @@ from ptxgen.spec import Dim3
 
 from . import (
     alu_bits,
+    alu_carry,
     alu_int,
+    alu_move,
     atomics,
     barriers,
     bulk,
@@ -45,8 +47,8 @@ from .webs import split_webs
 BlockFunction: TypeAlias = Callable[[Path], int]
 # Importing these fills the opcode table.
 OPCODE_MODULES = (
-    alu_bits, alu_int, atomics, barriers, bulk, control, convert, matrix, mbarrier_forms, mma,
-    register_pool, warp, wgmma,
+    alu_bits, alu_carry, alu_int, alu_move, atomics, barriers, bulk, control, convert, matrix,
+    mbarrier_forms, mma, register_pool, warp, wgmma,
 )  # fmt: skip
 
 

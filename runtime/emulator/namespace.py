@@ -9,6 +9,7 @@ import numpy as np
 
 from . import (
     access,
+    alu_carry,
     async_store,
     atomics,
     barriers,
@@ -19,6 +20,7 @@ from . import (
     cp_async,
     functions,
     functions_bits,
+    functions_f64,
     functions_float,
     matrix,
     mbarrier,
@@ -100,9 +102,11 @@ NAMESPACE: dict[str, Any] = {
             "rcp_odd", "reciprocal", "fma_f32", "fma_f64", "round_f32", "round_f64", "f16_to_f64",
             "bf16_to_f32", "bf16_to_f64", "f64_to_f16", "f64_to_bf16", "is_normal", "is_subnormal",
             "approx_sqrt", "approx_rcp", "approx_rsqrt", "approx_ex2", "approx_lg2", "cut_low_word",
-            "approx_sin", "approx_cos", "approx_tanh",
+            "approx_sin", "approx_cos", "approx_tanh", "xor_sign", "out_of_bounds",
         )
     },
+    "directed_f64": functions_f64.directed_f64, "carry_sum": alu_carry.carry_sum,
+    "pack_integers": convert.pack_integers,
     **{
         name: getattr(convert, name)
         for name in (

@@ -226,15 +226,19 @@ class _Lowering:
             self.declare(v, scope)
 
     def declare_registers(self, s: ast.Registers, scope: _Scope) -> None:
-        if s.vector > 1 or s.type not in REGISTER_BITS:
+        pairs = s.type == "b128"  # kept as two of 64 bits
+        if s.vector > 1 or not (pairs or s.type in REGISTER_BITS):
             kind = f".v{s.vector} .{s.type}" if s.vector > 1 else f".{s.type}"
             raise UnsupportedPtx(f"registers of type {kind} are not executed", line=s.line)
-        bits = REGISTER_BITS[s.type]
         for declarator in s.names:
             for name in declarator.expand():
                 if name in scope.names:
                     raise PtxSyntaxError(f"{name} is declared twice in this scope", line=s.line)
-                scope.names[name] = self.register(name, bits)
+                if pairs:
+                    halves = (self.register(f"{name}.{half}", 64) for half in ("low", "high"))
+                    scope.names[name] = Vec(tuple(halves))
+                else:
+                    scope.names[name] = self.register(name, REGISTER_BITS[s.type])
 
     def register(self, name: str, bits: int) -> Reg:
         self.registers.append(name)

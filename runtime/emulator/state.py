@@ -133,6 +133,7 @@ class Warp:
         self.view: WarpView = None  # type: ignore[assignment]
         self.cluster_clock = Clock()
         self.cluster_inits: dict[int, int] = {}
+        self.carry = np.zeros(32, np.bool_)  # the flag of extended-precision sums
         self.dirty = -1
         self.shapes: list[tuple[int, tuple[int, str]]] = []
 

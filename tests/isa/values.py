@@ -140,6 +140,9 @@ def _float(rng: np.random.Generator, base: str, domain: str, shape: tuple[int, .
     if domain in _FLOAT_DOMAINS:
         return bits(_FLOAT_DOMAINS[domain](rng, shape, sign))
     specials = _specials(dtype)
+    if domain == "oob":  # often the NaN that fills tensors outside
+        outside = np.full(len(specials) // 4, (1 << (8 * dtype.itemsize - 1)) - 1, np.uint64)
+        specials = np.concatenate([specials, outside])
     if domain == "near":
         return _pick(rng, specials, shape)
     mantissa = 1 + rng.random(shape)

@@ -78,7 +78,7 @@ FORMS = (
         macro='math.fma("rn.oob." ~ relu ~ type, d, a, b, c)',
         axes={"relu": ("", "relu."), "type": (*F16, *BF16)},
         writes="d:{type}",
-        reads="a:{type} b:{type} c:{type}",
+        reads="a:{type}~oob b:{type}~oob c:{type}~oob",
         ptx=(8, 1),
         target="sm_90",
     ),
