@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from ptxgen.isa.forms.base import OLDEST, Axes, Form, Newer
+from ptxgen.isa.forms.base import OLDEST, Axes, Bound, Form, Newer
 
 F16 = ("f16", "f16x2")
 BF16 = ("bf16", "bf16x2")
 _BF16_SM80: Newer = {("type", t): ((7, 0), "sm_80") for t in BF16}
 _BF16_SM90: Newer = {("type", t): ((7, 8), "sm_90") for t in BF16}
+
+# Errors that the PTX ISA states: relative ones of ex2 (9.7.4.10), absolute ones of tanh (9.7.4.9).
+_EXPONENTIAL = {"f16": Bound(ulp=1, relative=2**-9.9), "bf16": Bound(ulp=1, relative=2**-7)}
+_TANH = {"f16": Bound(ulp=1, absolute=2**-10.987), "bf16": Bound(ulp=1, absolute=2**-8)}
 
 
 def _mods(axes: Axes) -> bool:
@@ -110,6 +114,7 @@ FORMS = (
         target="sm_75",
         newer=_BF16_SM90,
         semantic="ulp",
+        bound=lambda axes: _EXPONENTIAL[str(axes["type"]).removesuffix("x2")],
     ),
     Form(
         id="tanh.half",
@@ -122,5 +127,6 @@ FORMS = (
         target="sm_75",
         newer=_BF16_SM90,
         semantic="ulp",
+        bound=lambda axes: _TANH[str(axes["type"]).removesuffix("x2")],
     ),
 )
