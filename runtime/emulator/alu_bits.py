@@ -123,6 +123,27 @@ def lop3(e: Emitter, op: Op) -> None:
         e.assign(d.second, f"logical_{join}({name} != 0, {e.vector(q, 'P')})", "P")
 
 
+@opcode("vadd", "vsub", "vabsdiff", "vmin", "vmax", uniform=all_sources, pure=True)
+def video(e: Emitter, op: Op) -> None:
+    """The scalar video instructions of whole words (PTX ISA 9.7.17.1): operands of either sign, an
+    exact result of 34 bits, saturated to the type of d or cut."""
+    types, rest = op.quals[:3], op.quals[3:]
+    if set(types) - {"u32", "s32"} or rest not in ((), ("sat",)) or len(op.operands) != 3:
+        raise op.unsupported("only whole words, without a second operation, are known here")
+    d, *sources = op.operands
+    x, y = (
+        f"{e.bits_row(v, 32)}.view(DT_{'I' if t == 's32' else 'U'}).astype(DT_X)"
+        for v, t in zip(sources, types[1:], strict=True)
+    )
+    ufunc = {"vadd": "add", "vsub": "subtract", "vmin": "minimum", "vmax": "maximum"}
+    row = f"{ufunc.get(op.opcode, 'subtract')}({x}, {y})"
+    row = f"absolute({row})" if op.opcode == "vabsdiff" else row
+    if rest:
+        low = -(1 << 31) if types[0] == "s32" else 0
+        row = f"clip({row}, {low}, {low + (1 << 32) - 1})"
+    vector_result(e, d, f"{row}.astype(DT_U)", "U")
+
+
 @opcode("sad", uniform=all_sources, pure=True)
 def sum_absolute_difference(e: Emitter, op: Op) -> None:
     check_qualifiers(op)

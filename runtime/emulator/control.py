@@ -98,6 +98,9 @@ POLICIES: Mapping[str, int] = MappingProxyType(
 @opcode("createpolicy", uniform=always)
 def create_policy(e: Emitter, op: Op) -> None:
     """A cache policy changes no result; its value only has to be a 64-bit number."""
+    if op.quals[0] == "cvt":
+        e.set_scalar(op.operands[0], str(POLICIES["L2::evict_normal"]))
+        return
     primary = next((q for q in op.quals if q in POLICIES), None)
     if op.quals[0] not in ("fractional", "range") or primary is None:
         raise op.unsupported("only createpolicy.fractional and .range of these priorities")

@@ -50,6 +50,9 @@ class Product:
 
 @opcode("mma")
 def multiply(e: Emitter, op: Op) -> None:
+    if op.has("m8n8k4") and op.quals[-1] == "f32":
+        _multiply_quads(e, op)
+        return
     known = re.fullmatch(
         r"(?:(sp|sp::ordered_metadata)\.)?sync\.aligned\.m(\d+)n8k(\d+)\.row\.col(\.satfinite)?"
         r"\.(\w+)\.(\w+)\.(\w+)\.(\w+)",
@@ -58,11 +61,7 @@ def multiply(e: Emitter, op: Op) -> None:
     if known is None:
         raise op.unsupported("this shape, layout or modifier of mma is not known here")
     sparse, m, k, saturates, d_type, a_type, b_type, c_type = known.groups()
-    if (
-        {a_type, b_type} - set(ELEMENT_BITS)
-        or d_type != c_type
-        or (m, k, a_type) == ("8", "4", "f16")
-    ):
+    if {a_type, b_type} - set(ELEMENT_BITS) or d_type != c_type:
         raise op.unsupported(f"matrices of {a_type}, {b_type}, {c_type} are not executed")
     d, a, b, c, *rest = op.operands
     registers = _registers(int(m), int(k), a_type, bool(sparse))
@@ -83,6 +82,25 @@ def multiply(e: Emitter, op: Op) -> None:
     )
     for i, register in enumerate(flatten(d)):
         e.assign(register, f"{name}[{i}]", "W" if bits == 64 else "U")
+
+
+def _multiply_quads(e: Emitter, op: Op) -> None:
+    """m8n8k4: four products at once, one in every quad pair (lanes 4 q .. and 16 + 4 q ..)."""
+    left, right = op.quals[3:5]
+    if op.quals[:3] != ("sync", "aligned", "m8n8k4") or op.quals[5:] != (
+        "f32",
+        "f16",
+        "f16",
+        "f32",
+    ):
+        raise op.unsupported("m8n8k4 is known of f16 with f32 sums")
+    d, *sources = op.operands
+    lists = ["[" + ", ".join(e.bits_row(v, 32) for v in flatten(x)) + "]" for x in sources]
+    name = e.temporary(
+        f"mma_quads(p, {left == 'row'}, {right == 'col'}, {', '.join(lists)}, {op.line})"
+    )
+    for i, register in enumerate(flatten(d)):
+        e.assign(register, f"{name}[{i}]", "U")
 
 
 def _registers(m: int, k: int, a_type: str, sparse: bool) -> tuple[int, int]:
@@ -113,6 +131,35 @@ def mma_rows(
         types = form.a_type, form.b_type, form.d_type
         return _to_registers(hardware_sum(left, right, held, types, MMA_ADDERS), form)
     return _to_registers(left @ right.T + held, form)
+
+
+def mma_quads(
+    p: Path,
+    a_rows: bool,
+    b_columns: bool,
+    a: Sequence[Array],
+    b: Sequence[Array],
+    c: Sequence[Array],
+    line: int,
+) -> Array:
+    """D of m8n8k4 (PTX ISA 9.7.14.5.1). A thread of a pair, the first four or the last, holds four
+    elements: of one row (column) where they lie along K, else of one k."""
+    require_whole_warp(p, line, "mma")
+    left, right = (_quad_factor(np.stack(x), along) for x, along in ((a, a_rows), (b, b_columns)))
+    lane, i = np.arange(32)[None, :], np.arange(8)[:, None]
+    pair, high = lane % 16 // 4, lane // 16 * 4
+    row, column = high + (lane & 1) + (i & 2), (i & 4) + (lane & 2) + (i & 1)
+    total = (left @ right.transpose(0, 2, 1))[pair, row, column]
+    total = total + np.stack(c).view(np.float32).astype(np.float64)
+    return one_nan(total.astype(np.float32)).view(np.uint32)
+
+
+def _quad_factor(words: Array, along_k: bool) -> Array:
+    """Two registers to `[pair, 8, 4]`: rows of A, or columns of B, by k."""
+    values = elements(words, "f16").transpose(1, 0, 2).reshape(2, 4, 4, 4)  # [half, pair, t, i]
+    if along_k:  # the thread names the row, i the k
+        return values.transpose(1, 0, 2, 3).reshape(4, 8, 4)
+    return values.transpose(1, 0, 3, 2).reshape(4, 8, 4)
 
 
 def elements(words: Array, type_: str) -> Array:

@@ -164,5 +164,5 @@ NAMESPACE: dict[str, Any] = {
     },
     "load_matrices": matrix.load_matrices, "store_matrices": matrix.store_matrices,
     "transposed": matrix.transposed,
-    "mma_rows": mma.mma_rows,
+    "mma_rows": mma.mma_rows, "mma_quads": mma.mma_quads,
 }  # fmt: skip

@@ -21,7 +21,8 @@ TYPES = {
     "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2, "s8": np.int8, "u8": np.uint8,
     "f32": np.float32, "s32": np.int32,
 }  # fmt: skip
-MMA = [form for form in FORMS if form.id.startswith("mma.") and not form.refused]
+QUADS = "mma.m8n8k4"  # with fragments of its own
+MMA = [f for f in FORMS if f.id.startswith("mma.") and f.id != QUADS and not f.refused]
 
 
 def fields(text: str) -> tuple[int, int, str, str, str]:
@@ -122,3 +123,34 @@ def test_mma_is_the_product(form: Form) -> None:
         got, _ = execute(kernel, case_kernel.module([kernel], texts))
         found = result(unpack(kernel.registers(got), d_type), d_type, m)
         np.testing.assert_array_equal(found, want.astype(TYPES[d_type]), err_msg=kernel.id)
+
+
+def test_quad_pairs_multiply_by_themselves() -> None:
+    """m8n8k4: threads 4 q .. 4 q + 3 and 16 + 4 q .. 16 + 4 q + 3 hold an 8x8x4 product."""
+    (form,) = [form for form in FORMS if form.id == QUADS]
+    for kernel in case_kernel.kernels(form):
+        slots = kernel.arrays(0)["inputs"][: 12 * 256].view(np.uint64).reshape(12, 32)
+        a, b = (
+            unpack(part, "f16").transpose(1, 0, 2).reshape(32, 4)
+            for part in (slots[:2], slots[2:4])
+        )
+        c = unpack(slots[4:], "f32")[:, :, 0]
+        got, _ = execute(kernel, case_kernel.module([kernel], case_kernel.entries([kernel])))
+        d = unpack(kernel.registers(got), "f32")[:, :, 0]
+        along = kernel.case.axes["left"] == "row", kernel.case.axes["right"] == "col"
+        for lane in range(32):
+            first = lane % 16 // 4 * 4  # of the pair
+            threads = [*range(first, first + 4), *range(first + 16, first + 20)]
+            for i in range(8):
+                row = (lane & 1) + (i & 2) + (4 if lane >= 16 else 0)
+                column = (i & 4) + (lane & 2) + (i & 1)
+                want = float(c[i, lane])
+                for k in range(4):
+                    x, y = (
+                        factor[threads[n], k]
+                        if straight
+                        else factor[threads[4 * (n // 4) + k], n % 4]
+                        for factor, n, straight in zip((a, b), (row, column), along, strict=True)
+                    )
+                    want += float(x) * float(y)
+                assert d[i, lane] == np.float32(want), (kernel.id, lane, i)

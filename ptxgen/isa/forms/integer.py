@@ -153,6 +153,18 @@ FORMS = (
         writes="d:u32",
         reads="a:b32 b:b32 c:u32",
     ),
+    Form(
+        id="video",
+        text="v{op}.{to}.{left}.{right}{sat} {d}, {a}, {b};",
+        macro='math.video("v" ~ op, to ~ "." ~ left ~ "." ~ right ~ sat, d, a, b)',
+        axes={
+            "op": ("add", "sub", "absdiff", "min", "max"),
+            **{axis: ("u32", "s32") for axis in ("to", "left", "right")},
+            "sat": ("", ".sat"),
+        },
+        writes="d:u32",
+        reads="a:b32 b:b32",
+    ),
     *(
         Form(
             id=f"{op}.cc",

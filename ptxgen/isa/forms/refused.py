@@ -81,15 +81,6 @@ FORMS = (
         refused=_S4,
     ),
     Form(
-        id="mma.m8n8k4",
-        text="mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {d}, {a}, {b}, {c};",
-        macro='mma.mma_sync("m8n8k4.row.col.f32.f16.f16.f32", d, a, b, c)',
-        writes="d:f32*8",
-        reads="a:b32*2 b:b32*2 c:f32*8",
-        ptx=(6, 4),
-        refused="the quad-pair shape of Volta, slow since then",
-    ),
-    Form(
         id="wmma.load",
         text="wmma.load.{side}.sync.aligned.row.m16n16k16.shared.f16 {d}, [%smem];",
         macro='mma.wmma_load(side ~ ".sync.aligned.row.m16n16k16.shared.f16", d, "%smem")',
@@ -126,13 +117,5 @@ FORMS = (
         reads="c:f32*2",
         run=Run(scratch=("b64 %texture",)),
         refused="textures need filtering hardware that is not specified to the bit",
-    ),
-    Form(
-        id="vadd",
-        text="vadd.u32.u32.u32 {d}, {a}, {b};",
-        macro='math.video("vadd", "u32.u32.u32", d, a, b)',
-        writes="d:u32",
-        reads="a:u32 b:u32",
-        refused="the scalar video instructions: ptxas replaces them by several others",
     ),
 )
