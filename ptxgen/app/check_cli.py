@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -28,6 +28,10 @@ def check(
         bool, typer.Option("--mutate", help="break every synchronisation; is each one noticed?")
     ] = False,
     sample: Annotated[int, typer.Option(min=0, help="mutants to try; 0: all")] = 0,
+    sums: Annotated[
+        Literal["exact", "hardware"],
+        typer.Option(help="how tensor cores add: rounded once, or as an H200"),
+    ] = "exact",
     entry: Annotated[
         str | None, typer.Option(help="the kernel, as PTX or C++ spells it; default: the only one")
     ] = None,
@@ -76,6 +80,7 @@ def check(
         static=static,
         seeds=seeds,
         mode=mode,
+        sums=sums,
         replay=replay,
         mutate=mutate,
         sample=sample,

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from rich.console import Group
@@ -57,6 +57,7 @@ class Options:
     static: bool = False  # read only, do not run
     seeds: int = 1  # schedules a mode
     mode: str | None = None  # one mode instead of all three
+    sums: Literal["exact", "hardware"] = "exact"  # of tensor cores, in the run that is saved
     replay: str | None = None  # one schedule, as a finding names it
     mutate: bool = False
     sample: int = 0  # mutants; 0: all
@@ -132,7 +133,9 @@ def run(file: str, ptx: str, options: Options) -> Check:
     before = {a.name: a.array.copy() for a in arguments if a.array is not None}
     plan = check_many.plan(options)
     first = plan[0]
-    backend = EmulatorBackend(mode=first.mode, schedule=first.turns, seed=first.seed, hazards=True)
+    backend = EmulatorBackend(
+        mode=first.mode, schedule=first.turns, seed=first.seed, sums=options.sums, hazards=True
+    )
     advice = lint(ptx, kernel.spec.entry)
     found = Check(
         verdict="pass", file=file, kernel=kernel, grid=grid, names=names, schedule=first,

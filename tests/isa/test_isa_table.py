@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from fnmatch import fnmatchcase
 
@@ -13,6 +14,8 @@ from ptxgen.isa.forms.base import parse_operands
 from ptxgen.isa.forms.gaps import REFUSED
 
 pytestmark = pytest.mark.unit
+# The opcode of an instruction that has a line, or a brace before it, for itself.
+OPCODE = re.compile(r"^\s*(?:\{ )?(?:@\S+ )?([a-z][a-z0-9]*)(?=[. ;{].*[;}]$|;$)", re.MULTILINE)
 
 
 def test_ids_are_unique() -> None:
@@ -52,6 +55,21 @@ def test_operand_lists() -> None:
     ]
     assert [o.spelled for o in parsed] == ["{%d0, %d1, %d2, %d3}", "%a", "%b", "{%c0}"]
     assert [o.bits for o in parsed] == [32, 32, 32, 1]
+
+
+def test_every_opcode_of_a_template_is_in_the_table() -> None:
+    """The kernels and the macro library, of this project and of its examples."""
+    texts = [text for case in cases() for text in (case.text, *case.run.before, *case.run.after)]
+    known = {word for text in texts for word in OPCODE.findall(text)}
+    templates = [*(ROOT / "ptx_templates").rglob("*.j2"), *(ROOT / "examples").rglob("*.ptx.j2")]
+    found = {
+        word: path.name
+        for path in templates
+        for word in OPCODE.findall(path.read_text(encoding="utf-8"))
+    }
+    assert len(templates) > 20
+    assert len(found) > 90
+    assert {word: name for word, name in found.items() if word not in known} == {}
 
 
 def test_every_gap_is_a_gap() -> None:
