@@ -92,6 +92,21 @@ def others(path: Path, scripts: Iterable[str]) -> list[Row]:
     return [row for row in map(json.loads, lines) if row["script"] not in mine]
 
 
+def compared(row: Row) -> Row:
+    """A row of the record with what the emulator of this checkout observes, by digests."""
+    there = row.get("digests")
+    if not isinstance(there, dict):
+        return row
+    fresh = ask(Path(str(row["script"])).stem, ["--backend", "emulator"])
+    here = fresh[-1].get("digests")
+    if fresh[-1].get("backend") == "none":
+        return row
+    if not isinstance(here, dict):
+        return {**row, "emulator": str(fresh[-1]["finding"]).removeprefix("the emulator ")}
+    different = [name for name in there if there[name] != here.get(name)]
+    return {**row, "emulator": f"differs in {'; '.join(different)}" if different else "agrees"}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -100,7 +115,15 @@ def main() -> None:
     parser.add_argument("--raw", type=Path, help="default: raw beside --out")
     parser.add_argument("--only", nargs="+", choices=[*TOGETHER, *ALONE])
     parser.add_argument("--backend", choices=("cuda", "emulator"), help="default: a GPU if any")
+    parser.add_argument(
+        "--compare", action="store_true",
+        help="ask the emulator alone, and say where it differs from the record; needs no GPU",
+    )  # fmt: skip
     options = parser.parse_args()
+    if options.compare:
+        lines = options.out.read_text(encoding="utf-8").splitlines()
+        write(options.out, [compared(json.loads(line)) for line in lines])
+        return
     passed = ["--raw", str(options.raw or options.out.parent / "raw")]
     passed += ["--backend", options.backend] if options.backend else []
     wanted = set(options.only or (*TOGETHER, *ALONE))

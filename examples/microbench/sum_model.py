@@ -112,7 +112,7 @@ def _rounded(x: Array, mode: str, dtype: type) -> Array:
     with np.errstate(over="ignore"):
         near = x.astype(dtype)
     if mode != "rn":
-        over = np.abs(near.astype(np.float64)) > np.abs(x)
+        over = (np.abs(near.astype(np.float64)) > np.abs(x)) & (np.abs(x) < 2.0**128)
         near = np.where(over, np.nextafter(near, dtype(0)), near)
     if mode == "rz13" and dtype is np.float32:
         near = (near.view(np.uint32) & np.uint32(0xFFFFFC00)).view(np.float32)

@@ -18,7 +18,7 @@ from .isa import opcode
 from .operands import Imm, Op
 from .sparse import expand
 from .state import Path
-from .sums import MMA_ADDERS, hardware_sum, one_nan
+from .sums import hardware_sum, one_nan, widened_sum
 from .values import E4M3, E5M2, Array
 from .whole_warp import require_whole_warp
 
@@ -127,10 +127,15 @@ def mma_rows(
         left = expand(left, metadata, form.a_type, form.selector)
     right = _rows_b(np.stack(b), form.b_type)
     held = _rows_c(np.stack(c), form.d_type)
-    if p.C.sums == "hardware" and form.d_type in ("f32", "f16"):
+    sparse = metadata is not None
+    if p.C.sums != "hardware" or form.d_type not in ("f32", "f16"):
+        total = left @ right.T + held
+    elif form.a_type in ("e4m3", "e5m2"):
+        total = widened_sum(left, right, held, form.d_type, sparse=sparse)
+    else:
         types = form.a_type, form.b_type, form.d_type
-        return _to_registers(hardware_sum(left, right, held, types, MMA_ADDERS), form)
-    return _to_registers(left @ right.T + held, form)
+        total = hardware_sum(left, right, held, types, sparse=sparse)
+    return _to_registers(total, form)
 
 
 def mma_quads(

@@ -6,7 +6,8 @@ nearest. "hardware" aligns them to the largest and cuts what lies below, group b
     unit = 2 ** (largest exponent of the group's products and the sum so far - fraction)
     sum  = every term cut to whole units, added exactly, cut or rounded to the type of D
 
-The exponent of a product is the sum of those of its factors, before normalisation.
+The exponent of a product is the sum of those of its factors, before normalisation; subnormals have
+the least exponent of their type. A sum that is too large is infinite.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ _LEAST = {"f16": -14, "bf16": -126, "tf32": -126, "e4m3": -6, "e5m2": -14, "f32"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adder:
-    """`group` products along K are added at once, with `fraction` bits below the largest.
+    """`group` products along K are added at once, with `fraction` bits below the largest; of a
+    sparse A that many are kept of twice as many.
 
     `kept` are the fraction bits of a float32 sum: 23, or 13 for 8-bit factors.
     """
@@ -48,28 +50,21 @@ ADDERS: Mapping[str, Adder] = {
 }
 
 
-# mma.sync has no 8-bit floats on sm_90a: ptxas widens them to f16.
-MMA_ADDERS = {**ADDERS, "e4m3": ADDERS["f16"], "e5m2": ADDERS["f16"]}
-
-
 def hardware_sum(
-    a: Array,
-    b: Array,
-    c: Array,
-    types: tuple[str, str, str],
-    adders: Mapping[str, Adder] = ADDERS,
+    a: Array, b: Array, c: Array, types: tuple[str, str, str], *, sparse: bool = False
 ) -> Array:
     """`a [m, k]` times `b [n, k]` plus `c [m, n]`, as the hardware adds; float32 `[m, n]`.
 
-    `types` are those of A, B and D ("f16" or "f32"); `adders` are chosen by the type of A.
+    `types` are those of A, B and D ("f16" or "f32"). A sparse A has its zeros in place.
     """
     a_type, b_type, d_type = types
-    adder = adders[a_type]
+    adder = ADDERS[a_type]
+    group = adder.group * (2 if sparse else 1)
     a, b, total = (np.asarray(x, np.float64) for x in (a, b, c))
     plain = a @ b.T + total
     a_exponents, b_exponents = _exponents(a, _LEAST[a_type]), _exponents(b, _LEAST[b_type])
-    for start in range(0, a.shape[1], adder.group):
-        part = slice(start, start + adder.group)
+    for start in range(0, a.shape[1], group):
+        part = slice(start, start + group)
         terms = a[:, None, part] * b[None, :, part]
         largest = (a_exponents[:, None, part] + b_exponents[None, :, part]).max(axis=2)
         largest = np.maximum(largest, _exponents(total, _LEAST[d_type]))
@@ -79,6 +74,19 @@ def hardware_sum(
         total = np.ldexp(whole + 0.0, -scale)  # a sum of nothing is +0
         total = _nearest_f16(total) if d_type == "f16" else _cut(total, adder.kept)
     return np.where(np.isfinite(plain), total, plain).astype(np.float32)
+
+
+def widened_sum(a: Array, b: Array, c: Array, d_type: str, *, sparse: bool = False) -> Array:
+    """As `hardware_sum`, of 8-bit floats in mma.sync, which sm_90a does not have: ptxas widens them
+    to f16, and takes the lower halves of all registers, then the upper ones, then adds C."""
+    k = np.arange(a.shape[1])
+    lower = k // 4 % 2 == 0 if sparse else k % 4 < 2
+    total = np.zeros(())
+    for half in (lower, ~lower):
+        types = ("f16", "f16", d_type)
+        total = hardware_sum(a[:, half], b[:, half], total, types, sparse=sparse)
+    total = c + total.astype(np.float64)
+    return (total.astype(np.float16) if d_type == "f16" else total).astype(np.float32)
 
 
 def _exponents(x: Array, least: int) -> Array:
@@ -94,7 +102,7 @@ def _nearest_f16(x: Array) -> Array:
 def _cut(x: Array, kept: int) -> Array:
     """Towards zero, to `kept` fraction bits of a float32, or to its subnormals."""
     scale = kept - np.maximum(np.frexp(x)[1] - 1, _LEAST["f32"])
-    found: Array = np.ldexp(np.trunc(np.ldexp(x, scale)), -scale)
+    found: Array = np.ldexp(np.trunc(np.ldexp(x, scale)) + 0.0, -scale)
     return found
 
 

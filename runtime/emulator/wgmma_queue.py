@@ -162,7 +162,8 @@ class WgmmaQueue:
             if shape.saturates:
                 tile.values = np.clip(tile.values, -(1 << 31), (1 << 31) - 1)
         elif self.group.cta.sums == "hardware":
-            tile.values = hardware_sum(a, b, held, shape.types)
+            sparse = shape.selector >= 0
+            tile.values = hardware_sum(a, b, held, shape.types, sparse=sparse)
         else:
             total = held + a @ b.T
             if shape.accumulator == "f16":

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.emu
 
 EQUAL = (
     "tma_store_extent", "tma_transaction_bytes", "tf32_operands", "descriptor_roles",
-    "sparse_metadata", "accumulation", "float_rules",
+    "sparse_metadata", "accumulation", "accumulation_forms", "float_rules",
 )  # fmt: skip
 # Approximations: their bounds are held by the ISA table.
 APPROXIMATE = {"rsqrt.approx.f32", "tanh.approx.f32", "sin.approx.f32"}
