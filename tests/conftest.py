@@ -6,6 +6,8 @@ import os
 import shutil
 import tempfile
 import zlib
+from collections.abc import Iterator
+from typing import Any
 
 import hypothesis
 import numpy as np
@@ -59,6 +61,14 @@ def pytest_configure(config: pytest.Config) -> None:
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """Random numbers that depend on the test's name only."""
     return np.random.default_rng(zlib.crc32(request.node.nodeid.encode()))
+
+
+@pytest.fixture
+def host_jax() -> Iterator[Any]:
+    """JAX, whose arrays are made in host memory also where it has a GPU."""
+    jax = pytest.importorskip("jax", reason="JAX is not installed")
+    with jax.default_device(jax.devices("cpu")[0]):
+        yield jax
 
 
 @pytest.fixture(scope="session")
