@@ -52,6 +52,8 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     for name in CLEARED:
         os.environ.pop(name, None)
+    # JAX would take three quarters of the GPU's memory, and workers share it.
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     folder = tempfile.mkdtemp(prefix="ptxgen-tests-")
     os.environ["PTXGEN_CACHE_DIR"] = folder
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
