@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from statistics import median, quantiles
 from typing import Any
 
-Run = Callable[[int], None]  # one call on input set i
+Run = Callable[[int], object]  # one call on input set i
 
 CONTROL = "control"  # the peer once more, under another name
 
@@ -132,7 +132,7 @@ def sustained(
 
 
 def host_seconds(
-    calls: Mapping[str, Callable[[], None]], *, rounds: int = 200
+    calls: Mapping[str, Callable[[], object]], *, rounds: int = 200
 ) -> Mapping[str, float]:
     """Median host time of one call, interleaved, with the device idle in between.
 
