@@ -11,25 +11,14 @@ what the model loses against the best of those measurements is tested.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from math import ceil
-from typing import Any
 
 from ptxgen.configs.gemm import GemmConfig, GemmProblem
+from ptxgen.configs.gemm_candidates import candidates
 from ptxgen.configs.gemm_shape import Gemm, Operand
 from ptxgen.models.feed import feed
 from ptxgen.models.waves import Waves
-
-# On a tie the first wins: two consumers before one.
-TILES = ((128, 256), (256, 128), (128, 192), (128, 128), (128, 64), (64, 256), (64, 128), (64, 64),
-         (64, 32))  # fmt: skip
-CLUSTERS = ((1, 1), (2, 1), (1, 2))
-SPLIT_TILES = ((128, 128), (64, 128), (128, 64), (64, 64), (64, 32))  # 64 rows a consumer
-SPLITS = (2, 4)
-SWAPPED_ROWS = (64, 128)
-MOST_SWAPPED = 64  # rows of D up to which its columns are better rows of a tile
 
 CYCLES_PER_US = 1_755  # of one SM
 TENSOR_SHARE = 0.88  # of the wgmma rate is held at full power
@@ -141,59 +130,6 @@ def _edge_cycles(g: Gemm) -> float:
     if g.split_k == 1:
         return store
     return store + SPLIT_CYCLES + g.tile_m * g.tile_n * 4 / SPLIT_BYTES_PER_CYCLE
-
-
-def candidates(problem: GemmProblem, m: int) -> tuple[GemmConfig, ...]:
-    """Every tile, cluster and split that suits products with `m` rows, with the deepest ring."""
-    return _legal(problem, ceil(m / 8) * 8 if 0 < m <= MOST_SWAPPED else 0)
-
-
-@lru_cache(maxsize=256)
-def _legal(problem: GemmProblem, swapped_n: int) -> tuple[GemmConfig, ...]:
-    found = []
-    for fields in (*_straight(), *(_swapped(problem, swapped_n) if swapped_n else ())):
-        config = GemmConfig(**{"stages": "max"} | _staging(problem, fields) | fields)
-        if not Gemm(problem, config).check():
-            found.append(config)
-    return tuple(found)
-
-
-def _staging(problem: GemmProblem, fields: dict[str, Any]) -> dict[str, Any]:
-    """The largest tile gives a stage up for wider slabs of D.
-
-    Up to 4% faster at K = 512, 1% at 2048 to 4096, nothing at 2048^3; slower by 1.5% where rows are
-    no multiple of 128 bytes (5000x3000x2104, for which another tile is picked). See NOTES.md.
-    """
-    if fields["tile"] == TILES[0] and problem.output.bytes == 2:
-        return {"stages": 3, "store_n": 128, "store_slabs": 2}
-    return {}
-
-
-def _straight() -> Iterator[dict[str, Any]]:
-    for tile in TILES:
-        for cluster in CLUSTERS:
-            yield {"tile": tile, "cluster": cluster}
-    for tile in SPLIT_TILES:
-        for split in SPLITS:
-            yield {"tile": tile, "cluster": (1, 1), "split_k": split}
-
-
-def _swapped(problem: GemmProblem, tile_n: int) -> Iterator[dict[str, Any]]:
-    """Tiles whose columns are the rows of D, rounded up to what operands and splits can share."""
-    for rows in SWAPPED_ROWS:
-        for cluster in CLUSTERS:
-            step = cluster[0] * (8 if problem.a_major == "k" else 16)
-            yield {"tile": (rows, _wide(problem, tile_n, step)), "cluster": cluster, "swap_ab": 1}
-        for split in SPLITS:
-            step = 8 * split
-            tile = (rows, _wide(problem, tile_n, step))
-            yield {"tile": tile, "cluster": (1, 1), "split_k": split, "swap_ab": 1}
-
-
-def _wide(problem: GemmProblem, tile_n: int, step: int) -> int:
-    """`tile_n` rounded up to `step`, and to a width that wgmma has."""
-    wide = ceil(tile_n / step) * step
-    return wide if problem.a.legal_n(wide) else ceil(wide / 16) * 16
 
 
 def ranking(
