@@ -27,6 +27,8 @@ from ptxgen.configs.base import to_text
 from ptxgen.configs.gemm import GemmConfig
 from ptxgen.configs.gemm_candidates import space
 from ptxgen.configs.gemm_pick import pick
+from ptxgen.errors import PtxgenError
+from runtime.bench.gemm_arena import WrongResult
 from runtime.bench.gemm_cases import Case, cases
 from runtime.bench.gemm_search import build, promising, reference, search
 from runtime.bench.record import Journal, provenance, read
@@ -64,8 +66,8 @@ def tried(case: Case) -> tuple[GemmConfig, ...]:
     return promising(case.problem, space(case.problem, case.m), *case.extents)
 
 
-def measure(todo: Sequence[Case], journal: Journal, commit: str | None) -> None:
-    """Search every shape that the record lacks, each written when it is done."""
+def measure(todo: Sequence[Case], journal: Journal, commit: str | None) -> list[str]:
+    """Search every shape that the record lacks, each written when it is done; what failed."""
     import torch
 
     todo = [c for c in todo if journal.find(case=c.group, dtype=c.dtype, order=c.order,
@@ -73,9 +75,15 @@ def measure(todo: Sequence[Case], journal: Journal, commit: str | None) -> None:
     needed = {reference(case.problem, config) for case in todo for config in tried(case)}
     for _ in track(build(needed), "assembling", total=len(needed)):
         pass
+    failed: list[str] = []
     for case in track(todo, "measuring"):
         picked = pick(case.problem, *case.extents)
-        found = search(case, tried(case), always=[picked])
+        try:
+            found = search(case, tried(case), always=[picked])
+        except (WrongResult, PtxgenError) as error:
+            failed.append(case.name)
+            print(f"{case.name}: {type(error).__name__}: {error}", flush=True)
+            continue
         row: Row = {
             "case": case.group, "dtype": case.dtype, "order": case.order, "m": case.m,
             "n": case.n, "k": case.k, "peer": "torch.matmul", "picked": to_text(picked),
@@ -86,6 +94,7 @@ def measure(todo: Sequence[Case], journal: Journal, commit: str | None) -> None:
         journal.add(row, provenance("random normal", commit))
         torch.cuda.empty_cache()
     journal.close()
+    return failed
 
 
 def times(row: Row) -> dict[str, float]:
@@ -134,14 +143,17 @@ def main() -> None:
     parser.add_argument("--commit", help="what to record as the commit")
     parser.add_argument("--out", type=Path, default=RESULTS / "regret.jsonl")
     arguments = parser.parse_args()
+    failed: list[str] = []
     if arguments.measure:
         todo = [c for name in arguments.measure for c in shapes(name, count=arguments.count)]
-        measure(todo, Journal(arguments.out, KEY), arguments.commit)
+        failed = measure(todo, Journal(arguments.out, KEY), arguments.commit)
     rows = read(arguments.out)
     for name in SEEDS:
         mine = [row for row in rows if row["case"] == name]
         if mine:
             print(f"{name}: {report(mine)}")
+    if failed:
+        raise SystemExit(f"{len(failed)} shapes failed: {' '.join(failed)}")
 
 
 if __name__ == "__main__":
