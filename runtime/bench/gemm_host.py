@@ -93,19 +93,25 @@ def cubin_time(references: Iterable[str], repeats: int = 3) -> list[dict[str, ob
     ]  # fmt: skip
 
 
+_CALLS = {"out": "`ops.gemm(a, b, out=d)`", "new": "`ops.gemm(a, b)`"}
+_WAYS = {"eager": "of host time", "graph replay": "replayed from a CUDA graph"}
+
+
 def line(row: Mapping[str, object]) -> str:
     """A row as text, with its limit and whether it holds."""
+    limit = float(str(row["most"]))
     if row["what"] == "template to cubin":
         got = float(str(row["ms"]))
         text = (
-            f"template to cubin: {got:.0f} ms the slowest of {row['kernels']} kernels, "
-            f"{row['median_ms']} ms the median"
+            f"From template to cubin: {got:.0f} ms for the slowest of {row['kernels']} kernels, "
+            f"{float(str(row['median_ms'])):.0f} ms in the median"
         )
+        most = f"at most {limit:g} ms"
     else:
         got = float(str(row["times_peer"]))
         text = (
-            f"{row['what']}, {row['result']}: {row['ours_us']} us, torch {row['peer_us']} us, "
-            f"{got:.2f} times"
+            f"A repeated {_CALLS[str(row['result'])]} of {row['size']}^3 takes {row['ours_us']} us "
+            f"{_WAYS[str(row['what'])]}, torch {row['peer_us']} us: {got:.2f} times"
         )
-    most = float(str(row["most"]))
-    return f"{text}; at most {most:g}: {'holds' if got <= most else 'BROKEN'}"
+        most = f"at most {limit:g} times"
+    return f"{text} (wanted: {most}{'' if got <= limit else '; MISSED'})."
