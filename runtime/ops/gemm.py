@@ -55,8 +55,9 @@ def gemm(
     the rows of a new array are padded, so it is a view. `config` overrides the choice of tile,
     stages and cluster. `stream` and `backend` are as in `runtime.launch`.
 
-    torch.compile traces through a call, as the operator `ptxgen::gemm`. There is no backward yet:
-    one that reaches a call raises ArgumentError.
+    torch.compile traces through a call, as the operator `ptxgen::gemm`, and autograd goes back
+    through it: dA = dD B^T and dB = A^T dD, in the types and memory orders of the operands. fp8 and
+    int8 operands have no gradient; f32 ones need `transpose="copy"`.
 
     ArgumentError lists everything that is wrong with the arguments.
     """
