@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from ptxgen.isa.arch import REGISTERS_PER_SM, SETMAXNREG_MAX, SETMAXNREG_MIN, SETMAXNREG_STEP
+from ptxgen.isa.arch import (
+    REGISTERS_PER_SM,
+    REGISTERS_PER_THREAD,
+    SETMAXNREG_MAX,
+    SETMAXNREG_MIN,
+    SETMAXNREG_STEP,
+)
 
 from .emit import Emitter
 from .isa import opcode
@@ -62,7 +68,7 @@ def entry_registers(program: Program) -> int | None:
     """
     directives = program.directives
     if "maxnreg" in directives:
-        return min(directives["maxnreg"][0], SETMAXNREG_MAX)
+        return min(directives["maxnreg"][0], REGISTERS_PER_THREAD)
     threads = directives.get("reqntid") or directives.get("maxntid")
     ctas = directives.get("minnctapersm")
     if not threads or not ctas:
@@ -74,7 +80,7 @@ def entry_registers(program: Program) -> int | None:
         for op in program.ops
         if op.opcode == "setmaxnreg" and op.has("inc") and isinstance(op.operands[0], Imm)
     ]
-    return min(fits, SETMAXNREG_MAX, *increases)
+    return min(fits, REGISTERS_PER_THREAD, *increases)
 
 
 def set_max_registers(p: Path, increase: int, count: int, line: int) -> bool:
