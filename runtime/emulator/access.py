@@ -219,6 +219,27 @@ def shared_peer(p: Path, rank: int, line: int) -> CTA:
     return peer
 
 
+def _wrong_cta(p: Path, address: int, line: int) -> Exception:
+    return hazard(
+        "wrong-cta",
+        f"shared address {address:#x} is in the window of CTA rank {address >> RANK_SHIFT}, "
+        f"used as an address of rank {p.C.rank}",
+        path=p,
+        line=line,
+    )
+
+
+def _refused(
+    p: Path, space: str, error: Fault, line: int, lane: int, what: str
+) -> Exception:
+    """A bank's refusal as a finding; an address of another CTA's window is called what it is."""
+    address = (error.offset + p.C.shared_base) & 0xFFFFFFFF
+    if space == "shared" and error.kind == "range" and p.C.peer(address >> RANK_SHIFT):
+        if address >> RANK_SHIFT != p.C.rank:
+            return _wrong_cta(p, address, line)
+    return fault(p, error, line, lane, what)
+
+
 def bank_of(p: Path, space: str, address: int, line: int) -> tuple[Bank, int]:
     """(bank, offset in it) of one address."""
     if space == "shared" or space == "cluster":
@@ -226,14 +247,7 @@ def bank_of(p: Path, space: str, address: int, line: int) -> tuple[Bank, int]:
         if rank == p.C.rank:
             return p.C.window, address & OFFSET_MASK
         if space == "shared":
-            raise hazard(
-                "wrong-cta",
-                f"shared address {address:#x} is in the window of CTA rank {rank}, "
-                f"used as an address of rank {p.C.rank}",
-                path=p,
-                line=line,
-                cure="use .shared::cluster for the memory of other CTAs",
-            )
+            raise _wrong_cta(p, address, line)
         peer = shared_peer(p, rank, line)
         if p.C.watch is not None:
             order.peer_touched(p, peer, line)
@@ -283,13 +297,15 @@ def load_one(p: Path, space: str, address: int, width: int, count: int, line: in
 
 def store_one(p: Path, space: str, address: int, width: int, values: list[int], line: int) -> None:
     bank, offset = resolve(p, space, address, line)
+    watch, unit, at = p.C.watch, width * len(values), np.array([offset])
+    before = None if watch is None else bank.peek(at, unit)
     try:
         bank.store_one(offset, width, values)
     except Fault as error:
         raise fault(p, error, line, None, "store") from None
-    if p.C.watch is not None:
-        size = width * len(values)
-        p.C.watch.access(p, [(bank, np.array([offset]))], size, line, writes=True)
+    if watch is not None:
+        same = np.array_equal(before, bank.peek(at, unit))
+        watch.access(p, [(bank, at)], unit, line, writes=True, same=same)
     p.C.machine_epoch.bump()
 
 
@@ -362,7 +378,8 @@ def load_rows(
         try:
             found = bank.load(offset, width, count)
         except Fault as error:
-            raise fault(p, error, line, _lane(lanes, positions, error.position), "load") from None
+            lane = _lane(lanes, positions, error.position)
+            raise _refused(p, space, error, line, lane, "load") from None
         if positions is None:
             values = found
         else:
@@ -416,7 +433,8 @@ def store_values(
         try:
             bank.store(offset, width, values if positions is None else values[positions])
         except Fault as error:
-            raise fault(p, error, line, _lane(lanes, positions, error.position), "store") from None
+            lane = _lane(lanes, positions, error.position)
+            raise _refused(p, space, error, line, lane, "store") from None
     if watch is not None:
         after = [bank.peek(offset, unit) for bank, offset, _ in groups]
         same = all((x == y).all() for x, y in zip(before, after, strict=True))
