@@ -148,7 +148,8 @@ def _aligned(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """A copy whose address is a multiple of what a GPU's allocator gives, in every run."""
     room = np.empty(array.nbytes + ALIGNMENT, np.uint8)
     skip = -room.ctypes.data % ALIGNMENT
-    place = room[skip : skip + array.nbytes].view(array.dtype).reshape(array.shape)
+    place: np.ndarray[Any, Any] = room[skip : skip + array.nbytes].view(array.dtype)
+    place = place.reshape(array.shape)
     place[...] = array
     return place
 

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[2] / "tests" / "hazards" / "twins"
+CONTEXT = 2  # lines shown around a difference
 _BAD = re.compile(r"^(\s*)// bad: (.*)$")
 _GOOD = re.compile(r"\s// good$")
 _MARK = re.compile(r"\s+// <- ([\w-]+)(?:, (earlier))?$")
@@ -41,8 +42,15 @@ class Twins:
 
     @property
     def difference(self) -> tuple[str, ...]:
-        """The lines that differ, with what surrounds them, as a diff from bad to good."""
-        return tuple(_hunks(self.bad.splitlines(), self.good.splitlines()))
+        """From bad to good as a diff: what changes, where it is found, and lines around that."""
+        bad, good = self.bad.splitlines(), self.good.splitlines()
+        marks = dict(zip(self.lines, (f"// <- {self.code}", "// <- earlier"), strict=False))
+        if len(set(self.lines)) < len(self.lines):
+            marks = {self.lines[0]: f"// <- {self.code}, earlier"}
+        rows = [i for i, (b, g) in enumerate(zip(bad, good, strict=True)) if b != g]
+        near = {j for i in rows for j in range(i - CONTEXT, i + CONTEXT + 1)}
+        shown = sorted((near | {n - 1 for n in marks}) & set(range(len(bad))))
+        return tuple(_diff(bad, good, shown, marks))
 
 
 def read(code: str, folder: Path = FOLDER) -> Twins:
@@ -65,7 +73,7 @@ def parse(code: str, text: str) -> Twins:
         if name
     }
     if set(marks) - {code, "earlier"}:
-        raise ValueError(f"{code}: marks {sorted(marks)}")
+        raise ValueError(f"{code}: it marks {sorted(marks)}")
     says = {m[1]: m[2] for row in rows if (m := _HEADER.match(row))}
     return Twins(
         code=code, title=title, options=tuple(command[3:]), says=says,
@@ -74,8 +82,7 @@ def parse(code: str, text: str) -> Twins:
     )  # fmt: skip
 
 
-def _text(rows: Sequence[str], line: object) -> str:
-    assert callable(line)
+def _text(rows: Sequence[str], line: Callable[[str], str]) -> str:
     return "".join(f"{line(row)}\n" for row in rows)
 
 
@@ -94,22 +101,19 @@ def _bare(row: str) -> str:
     return _GOOD.sub("", _MARK.sub("", row)).rstrip()
 
 
-CONTEXT = 3  # lines shown around a difference
-
-
-def _hunks(bad: Sequence[str], good: Sequence[str]) -> list[str]:
-    shown: list[str] = []
-    last = -1
-    changed = [i for i, (b, g) in enumerate(zip(bad, good, strict=True)) if b != g]
-    for i in sorted({j for c in changed for j in range(c - CONTEXT, c + CONTEXT + 1)}):
-        if not 0 <= i < len(bad):
-            continue
-        if last >= 0 and i != last + 1:
-            shown.append("  ...")
+def _diff(
+    bad: Sequence[str], good: Sequence[str], shown: Sequence[int], marks: Mapping[int, str]
+) -> Iterator[str]:
+    last = shown[0] - 1
+    for i in shown:
+        if i != last + 1:
+            yield "     ..."
         last = i
+        mark = f"  {marks[i + 1]}" if i + 1 in marks else ""
         if bad[i] == good[i]:
-            shown.append(f" {bad[i]}".rstrip())
-        else:
-            shown += [f"-{bad[i]}"] if bad[i] else []
-            shown += [f"+{good[i]}"] if good[i] else []
-    return shown
+            yield f" {bad[i]}{mark}".rstrip()
+            continue
+        if bad[i]:
+            yield f"-{bad[i]}{mark}"
+        if good[i]:
+            yield f"+{good[i]}"

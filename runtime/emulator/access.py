@@ -229,9 +229,7 @@ def _wrong_cta(p: Path, address: int, line: int) -> Exception:
     )
 
 
-def _refused(
-    p: Path, space: str, error: Fault, line: int, lane: int, what: str
-) -> Exception:
+def _refused(p: Path, space: str, error: Fault, line: int, lane: int, what: str) -> Exception:
     """A bank's refusal as a finding; an address of another CTA's window is called what it is."""
     address = (error.offset + p.C.shared_base) & 0xFFFFFFFF
     if space == "shared" and error.kind == "range" and p.C.peer(address >> RANK_SHIFT):
@@ -297,14 +295,15 @@ def load_one(p: Path, space: str, address: int, width: int, count: int, line: in
 
 def store_one(p: Path, space: str, address: int, width: int, values: list[int], line: int) -> None:
     bank, offset = resolve(p, space, address, line)
-    watch, unit, at = p.C.watch, width * len(values), np.array([offset])
-    before = None if watch is None else bank.peek(at, unit)
+    watch, unit = p.C.watch, width * len(values)
+    before = b"" if watch is None else bank.peek(np.array([offset]), unit).tobytes()
     try:
         bank.store_one(offset, width, values)
     except Fault as error:
         raise fault(p, error, line, None, "store") from None
     if watch is not None:
-        same = np.array_equal(before, bank.peek(at, unit))
+        at = np.array([offset])
+        same = bank.peek(at, unit).tobytes() == before
         watch.access(p, [(bank, at)], unit, line, writes=True, same=same)
     p.C.machine_epoch.bump()
 

@@ -115,9 +115,7 @@ def _unfenced(p: Path, line: int, stamp: Stamp | None, bank: Bank, offset: int) 
         what = f"the tensor map at {where}, which {writer} wrote, is used without a fence"
         cure = ""
     lines = (stamp.line,) if stamp is not None else ()
-    return hazard(
-        "tensor-map-fence", what, path=p, line=line, lines=lines, bytes_=where, cure=cure
-    )
+    return hazard("tensor-map-fence", what, path=p, line=line, lines=lines, bytes_=where, cure=cure)
 
 
 # -- changing --------------------------------------------------------------------------------------

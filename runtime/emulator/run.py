@@ -63,6 +63,7 @@ def check_bytes(cta: CTA) -> None:
                 f"{barrier.describe()}",
                 line=barrier.copy_line or barrier.line,
                 lines=(barrier.line,) if barrier.copy_line else (),
+                where=f"CTA {cta.name}",
             )
 
 
