@@ -65,7 +65,7 @@ def test_an_overrun_names_both_numbers() -> None:
 
 
 def test_two_producers_in_one_phase() -> None:
-    """Eight loads on six barriers: two of them share one, and its phase has one arrival too many."""
+    """Eight loads on six barriers: two share one, and its phase has an arrival too many."""
     second = "@!%other mbarrier.arrive.expect_tx.shared::cta.b64 _, [%full], 512;\n" * 2
     body = f"{init(1)}\n{second}{wait(0)}"
     assert codes("shared", program(body)) <= {"mbarrier-overrun", "phase-overrun", "deadlock"}
@@ -160,8 +160,13 @@ def test_a_deadlock_says_where_everybody_is() -> None:
     DONE:"""
     found = one(check("stuck", program(body, threads=64)))
     assert found.code == "deadlock"
-    for part in ("warp 0 at PTX line", "named barrier 1: 32 of 64 threads arrived",
-                 "warp 1 at PTX line", "waits for parity 0 of mbarrier", "1 of 2 arrivals pending"):
+    for part in (
+        "warp 0 at PTX line",
+        "named barrier 1: 32 of 64 threads arrived",
+        "warp 1 at PTX line",
+        "waits for parity 0 of mbarrier",
+        "1 of 2 arrivals pending",
+    ):
         assert part in found.reason  # fmt: skip
 
 
