@@ -214,3 +214,14 @@ def test_four_warpgroups_do_not_get_240_each() -> None:
     ptx = roles(24, 240, 240, threads=512)
     found = one(check("pool", ptx))
     assert found.code in ("lint-register-pool", "deadlock")
+
+
+def test_bar_red_among_bar_sync() -> None:
+    body = """setp.eq.u32 %p, %warp, 0; @!%p bra SYNC;
+    barrier.cta.red.popc.u32 %word, 1, 64, %other; bra DONE;
+    SYNC: {}
+    DONE:"""
+    good = "barrier.cta.red.popc.u32 %word, 1, 64, %other;"
+    for text, found in ((good, set()), ("bar.sync 1, 64;", {"named-barrier"})):
+        ptx = program(body.format(text), threads=64)
+        assert codes("red", ptx.replace("cta.red", "red")) == found

@@ -127,10 +127,12 @@ def test_a_wait_with_the_wrong_parity_does_not_wait(parity: int, found: set[str]
     assert bool(said) == bool(found)
 
 
-def test_a_wait_whose_result_nobody_looks_at() -> None:
+@pytest.mark.parametrize("kind", ["try_wait", "test_wait"])
+def test_a_wait_whose_result_nobody_looks_at(kind: str) -> None:
+    """try_wait, too, may return before the phase has ended: its time limit is the system's."""
     body = loading(EXPECT.format(1024), *copies(1024)).replace("@!%done bra WAIT;", "")
-    test = body.replace("try_wait", "test_wait")  # try_wait suspends here until the phase ends
-    assert codes("ignored", program(test, X[0]), X[1]) & {"copy-unwaited", "in-flight"}
+    ptx = program(body.replace("try_wait", kind), X[0])
+    assert codes("ignored", ptx, X[1]) & {"copy-unwaited", "in-flight"}
 
 
 def test_copies_issued_by_every_lane() -> None:
@@ -220,3 +222,45 @@ def test_reads_before_a_stage_is_filled_again_are_advice(fence: str, found: set[
     found_now = check("reads", program(body, X[0], threads=64), X[1])
     assert found_now.verdict == "pass"
     assert {f.code for f in found_now.advice} == found
+
+
+@pytest.mark.parametrize(
+    ("waiter", "found"),
+    [(0, set()), (32, {"source-overwritten", "exit-with-bulk-store"})],
+)
+def test_groups_are_waited_for_by_who_committed_them(waiter: int, found: set[str]) -> None:
+    """Another thread's wait covers its own groups only: none."""
+    body = f"""{LOAD_X}
+    st.shared.u32 [%mine], %thread; {FENCE} bar.sync 0;
+    @%other bra WAITING;
+    cp.async.bulk.global.shared::cta.bulk_group [%x], [%tile], 256;
+    cp.async.bulk.commit_group;
+    WAITING: setp.ne.u32 %p, %thread, {waiter};
+    @%p bra WAITED;
+    cp.async.bulk.wait_group.read 0;
+    WAITED: bar.sync 0;
+    st.shared.u32 [%mine], 0;"""
+    said = codes("waiter", program(body, X[0], threads=64), X[1])
+    assert said <= found
+    assert bool(said) == bool(found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fence", "found"),
+    [
+        ("acquire.cluster", "", set()),
+        ("relaxed.cluster", "fence.acq_rel.cluster;", set()),
+        ("relaxed.cluster", "", {"copy-unwaited", "race-shared"}),
+    ],
+)
+def test_a_relaxed_wait_needs_a_fence(kind: str, fence: str, found: set[str]) -> None:
+    """What other threads wrote before they arrived is there after an acquire only."""
+    body = f"""{init(64)}
+    st.shared.u32 [%mine], %thread;
+    mbarrier.arrive.shared::cta.b64 _, [%full];
+    {wait(0).replace("acquire.cluster", kind)} {fence}
+    xor.b32 %mine, %mine, 128; ld.shared.u32 %word, [%mine];"""
+    ptx = program(body, threads=64).replace(".version 8.3", ".version 8.6")
+    said = codes("relaxed", ptx)
+    assert said <= found
+    assert bool(said) == bool(found)

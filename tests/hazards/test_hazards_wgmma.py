@@ -116,3 +116,13 @@ def test_a_stage_that_is_released_before_wgmma_has_read_it(
     setup = setup.replace("fence.proxy", "READY: fence.proxy")
     body = "\n".join((made, setup, REFILL.format("\n".join(consume))))
     assert codes("release", program(body, OUT[0], threads=160), OUT[1]) == found
+
+
+@pytest.mark.parametrize(("start", "found"), [(128, set()), (14500, {"out-of-bounds"})])
+def test_an_operand_that_reaches_past_shared_memory(start: int, found: set[str]) -> None:
+    """The descriptor has 14 bits for its start: more reads somewhere else."""
+    body = (FENCE, mma(), COMMIT, WAIT.format(0), PUT)
+    ptx = wgmma(*body).replace("add.u32 %b, %a, 128;", f"add.u32 %b, %a, {start};")
+    said = codes("past", ptx, OUT[1])
+    assert said <= found | {"uninitialised-memory"}
+    assert bool(said) == bool(found)
