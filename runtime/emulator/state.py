@@ -195,7 +195,7 @@ class Path:
         name = self.w.kernel.program.registers[register]
         raise hazard(
             "uninitialised-register",
-            f"{name} is used before anything was written to it",
+            f"{name} is used before anything was written to it, or to what it was made of",
             path=self,
             line=line,
             bytes_=name,

@@ -16,17 +16,18 @@ from runtime.emulator.report import Report
 pytestmark = pytest.mark.emu
 
 
-def test_the_reference_launch_is_quick_and_exact() -> None:
+@pytest.mark.parametrize(("hazards", "budget_s"), [(False, 0.2), (True, 0.25)])
+def test_the_reference_launch_is_quick_and_exact(hazards: bool, budget_s: float) -> None:
     """Tile 128x256x64, M=256, N=512, K=512: 4 CTAs of 12 warps, 256 wgmma m64n256k16.
 
-    About 0.06 s of one core once compiled. The budget is 0.2 s of processor time, best of three,
-    so that neighbours on the machine do not decide.
+    About 0.06 s of one core once compiled, 0.17 s with hazards checked. The budgets are processor
+    time, best of three, so that neighbours on the machine do not decide.
     """
     kernel = ptxgen.kernel("gemm", dtype="bf16", tile=(128, 256, 64), stages=3)
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-2, 3, (n, 512)).astype(ml_dtypes.bfloat16) for n in (256, 512))
     d = np.zeros((256, 512), ml_dtypes.bfloat16)
-    backend = EmulatorBackend()
+    backend = EmulatorBackend(hazards=hazards)
     runtime.launch(kernel, a=a, b=b, d=d, backend=backend)  # compiles
     times = []
     for _ in range(3):
@@ -41,7 +42,7 @@ def test_the_reference_launch_is_quick_and_exact() -> None:
     assert report.events["wgmma"] == 256
     assert report.events["tma_load"] == 64
     assert report.count("wgmma.mma_async") == 4 * 256
-    assert min(times) < 0.2
+    assert min(times) < budget_s
 
 
 def test_compiled_kernels_are_shared() -> None:
