@@ -2,15 +2,13 @@
 
 A box of a tensor is moved as bytes. Elements outside the tensor read as the fill value and are not
 written; a load always writes, and signals, the bytes of the whole box. Shared memory is addressed
-in 16-byte units, and the swizzle is an XOR of address bits: bits 4-6 with bits 7-9 for 128 bytes,
-fewer for 64 and 32. It applies to absolute shared addresses.
+in 16-byte units, which are swizzled (see `swizzle`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -23,24 +21,14 @@ from .queue import BulkGroups, Transfer
 from .report import hazard
 from .space import OFFSET_MASK, RANK_SHIFT, SHARED_WINDOW
 from .state import CTA, Path
+from .swizzle import swizzled_units
 from .tensor_map import TensorMap, decode
 from .values import BF16, Array
 from .visibility import barrier_signalled
 
 ISA = "9.7.9.27 cp.async.bulk.tensor"
-SWIZZLE_MASK = {0: 0, 32: 0x10, 64: 0x30, 128: 0x70}
 _NUMPY = {"f16": np.dtype(np.float16), "bf16": BF16, "f32": np.dtype(np.float32),
           "f64": np.dtype(np.float64)}  # fmt: skip
-
-
-@lru_cache(maxsize=512)
-def swizzled_units(start: int, count: int, swizzle: int) -> Array:
-    """Where each 16-byte unit of a tile lies, relative to the unit of address `start`."""
-    address = start + 16 * np.arange(count)
-    address ^= (address >> 3) & SWIZZLE_MASK[swizzle]
-    units: Array = (address >> 4) - (start >> 4)
-    units.flags.writeable = False
-    return units
 
 
 def fetch_map(p: Path, address: int, line: int) -> TensorMap:
