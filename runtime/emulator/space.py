@@ -10,8 +10,6 @@ from __future__ import annotations
 SMEM_RESERVED_BYTES = 0x400
 RANK_SHIFT = 24
 OFFSET_MASK = (1 << RANK_SHIFT) - 1
-# By the bytes of a swizzle span: the address bits that are XORed with the bits three above them.
-SWIZZLE_MASK = {0: 0, 32: 0x10, 64: 0x30, 128: 0x70}
 
 GLOBAL_BASE = 0x0000_0010_0000_0000
 WINDOW_BYTES = 1 << 32

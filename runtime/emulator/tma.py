@@ -2,15 +2,13 @@
 
 A box of a tensor is moved as bytes. Elements outside the tensor read as the fill value and are not
 written; a load always writes, and signals, the bytes of the whole box. Shared memory is addressed
-in 16-byte units, and the swizzle is an XOR of address bits: bits 4-6 with bits 7-9 for 128 bytes,
-fewer for 64 and 32. It applies to absolute shared addresses.
+in 16-byte units, which are swizzled (see `swizzle`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -22,24 +20,16 @@ from .mbarrier import check, find
 from .memory import Bank, Fault
 from .queue import BulkGroups, Transfer
 from .report import hazard
-from .space import OFFSET_MASK, RANK_SHIFT, SHARED_WINDOW, SWIZZLE_MASK
+from .space import OFFSET_MASK, RANK_SHIFT, SHARED_WINDOW
 from .state import CTA, Path
+from .swizzle import swizzled_units
 from .tensor_map import TensorMap
 from .values import BF16, Array
+from .visibility import barrier_signalled
 
 ISA = "9.7.9.27 cp.async.bulk.tensor"
 _NUMPY = {"f16": np.dtype(np.float16), "bf16": BF16, "f32": np.dtype(np.float32),
           "f64": np.dtype(np.float64)}  # fmt: skip
-
-
-@lru_cache(maxsize=512)
-def swizzled_units(start: int, count: int, swizzle: int) -> Array:
-    """Where each 16-byte unit of a tile lies, relative to the unit of address `start`."""
-    address = start + 16 * np.arange(count)
-    address ^= (address >> 3) & SWIZZLE_MASK[swizzle]
-    units: Array = (address >> 4) - (start >> 4)
-    units.flags.writeable = False
-    return units
 
 
 @dataclass(slots=True)
@@ -297,7 +287,8 @@ def _submit_load(
         window, bank = box_window(p, tmap, start, line)
         first = watch.copy_key(find(p, receivers[0][2], True, line, "a tensor load"))
         watch.box(p, bank, window.view, first, line, False, "a tensor load reads")
-        for cta, offset, _ in receivers:
+        for cta, offset, mbar in receivers:
+            barrier_signalled(p, find(p, mbar, True, line, "a tensor load"), line)
             watch.tile_written(cta, offset, tmap.box_bytes, tmap.swizzle)
 
     def read() -> None:

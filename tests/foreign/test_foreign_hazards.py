@@ -16,7 +16,9 @@ SCHEDULES = ("eager:round_robin:0", "latest:random:1", "random:priority:2")
 # Advice, never an error, and why it is given.
 ADVICE = {
     "cas_max": {"race-atomic"},  # compare-and-swap starts from a plain load
-    "barrier_pipeline": {"proxy-fence-read"},  # a stage is read, released and filled again
+    # nvcc fences no inits, and a stage is read, released and filled again
+    "barrier_pipeline": {"mbarrier-init-proxy", "proxy-fence-read"},
+    "bulk_copy": {"mbarrier-init-proxy"},
     "triton/matmul_wgmma": {"proxy-fence-side"},  # cp.async by all, the fence before wgmma
     "triton/column_sums": {"race-same-value"},  # every warp stores the sum that they share
 }

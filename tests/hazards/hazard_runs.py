@@ -13,6 +13,8 @@ from ptxgen.errors import Deadlock, Finding, HazardError
 from ptxgen.foreign import load_ptx
 from runtime.emulator.backend import EmulatorBackend
 
+FLAGS = ("--pdl",)  # options without a value
+
 
 def options(words: Sequence[str], **changes: object) -> Options:
     """Options from words of a command line, each with its value; then changes to them."""
@@ -21,8 +23,10 @@ def options(words: Sequence[str], **changes: object) -> Options:
     return replace(Options(**found), **changes)  # type: ignore[arg-type]
 
 
-def _pairs(words: Sequence[str]) -> list[tuple[str, str]]:
-    return list(zip(words[::2], words[1::2], strict=True))
+def _pairs(words: Sequence[str]) -> list[tuple[str, object]]:
+    flags = [word for word in words if word in FLAGS]
+    rest = [word for word in words if word not in FLAGS]
+    return [*zip(rest[::2], rest[1::2], strict=True), *((word, True) for word in flags)]
 
 
 def check(name: str, ptx: str, words: Sequence[str] = (), **changes: object) -> Check:
@@ -39,7 +43,7 @@ def one(found: Check) -> Finding:
 def unchecked(ptx: str, words: Sequence[str], schedule: Schedule) -> tuple[Finding, ...]:
     """What a run without hazard checks finds."""
     asked = options(words)
-    kernel = load_ptx(ptx)
+    kernel = load_ptx(ptx, pdl=asked.pdl)
     arguments = parse_arguments(asked.args, 0)
     names = [p.name for p in kernel.spec.params]
     values = dict(zip(names, (a.value for a in arguments), strict=True))

@@ -18,7 +18,7 @@ def ring(full: int, empty: int, *, produce: str = "@!%other ", release: str = ""
         f"""ld.param.u64 %x, [x];
         @!%other mbarrier.init.shared::cta.b64 [%full], {full};
         @!%other mbarrier.init.shared::cta.b64 [%empty], {empty};
-        bar.sync 0;
+        fence.mbarrier_init.release.cluster; bar.sync 0;
         mov.u32 %n, 0;
         setp.ne.u32 %p, %warp, 4; @%p bra CONSUME;
         and.b32 %word, %thread, 31; setp.ne.u32 %other, %word, 0;
