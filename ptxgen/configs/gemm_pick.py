@@ -94,7 +94,7 @@ def score(
     rows, columns = (n, m) if g.swapped else (m, n)
     waves = Waves(
         m_tiles=ceil(rows / (g.tile_m * g.cluster_m)),
-        n_tiles=ceil(columns / (g.tile_n * g.cluster_n)),
+        n_tiles=ceil(columns / (g.d_columns * g.cluster_n)),
         batches=batches,
         cluster_size=g.cluster_size,
         resident_ctas=_resident(sms, g.cluster_size),
@@ -103,7 +103,7 @@ def score(
     loop = ceil(ceil(k / g.tile_k) / g.split_k) * _stage_cycles(g, rows, columns, active, sms)
     edge = _edge_cycles(g)
     input_bytes, output_bytes = problem.a.bits // 8, problem.output.bytes
-    moved = batches * (input_bytes * k * (m + n) + output_bytes * m * n)
+    moved = batches * (input_bytes * k * (m + problem.halves * n) + output_bytes * m * n)
     return Score(
         config=config,
         waves=waves,
@@ -124,7 +124,7 @@ def _resident(sms: int, cluster_size: int) -> int:
 def _stage_cycles(g: Gemm, rows: int, columns: int, active: int, sms: int) -> float:
     """One stage of one CTA, while `active` CTAs share L2."""
     wgmma = g.consumers * g.wgmma_per_stage * feed(n=g.tile_n).cycles / TENSOR_SHARE
-    loaded = _loaded(g.a, rows) + _loaded(g.b, columns)
+    loaded = _loaded(g.a, rows) + _loaded(g.b, columns * g.problem.halves)
     l2 = loaded / min(SM_BYTES_PER_CYCLE, L2_BYTES_PER_CYCLE * sms / active)
     return max(wgmma, l2) + OVERLAP_COST * min(wgmma, l2)
 
@@ -164,6 +164,8 @@ def _staging(problem: GemmProblem, fields: dict[str, Any]) -> dict[str, Any]:
     Up to 4% faster at K = 512, 1% at 2048 to 4096, nothing at 2048^3; slower by 1.5% where rows are
     no multiple of 128 bytes (5000x3000x2104, for which another tile is picked). See NOTES.md.
     """
+    if problem.promoted:
+        return {"wait_depth": 0}  # the sums of a stage are read at once
     if fields["tile"] == TILES[0] and problem.output.bytes == 2:
         return {"stages": 3, "store_n": 128, "store_slabs": 2}
     return {}

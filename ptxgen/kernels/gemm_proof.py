@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ptxgen.configs.gemm import GemmConfig
+from ptxgen.configs.gemm import GemmConfig, GemmProblem
 from ptxgen.kernels.base import KernelSource
 
 
@@ -20,11 +20,12 @@ class ProofProblem:
 
 def proof_problem(source: KernelSource) -> ProofProblem:
     """Two tiles a CTA and stages + 2 K blocks a tile: ring, phases and epilogue wrap."""
-    config = source.resolved
+    config, problem = source.resolved, source.problem
     assert isinstance(config, GemmConfig)
+    assert isinstance(problem, GemmProblem)
     assert isinstance(config.stages, int)  # "max" is resolved
     (tile_m, tile_n, tile_k), (cluster_m, cluster_n) = config.tile, config.cluster
-    rows, columns = cluster_m * tile_m, 2 * cluster_n * tile_n
+    rows, columns = cluster_m * tile_m, 2 * cluster_n * tile_n // problem.halves
     if config.swap_ab:
         rows, columns = columns, rows
     return ProofProblem(
