@@ -122,7 +122,8 @@ def test_a_forgotten_scale_is_seen(gated: int, scales: str, forgotten: str) -> N
         used = replace(given, **{forgotten: np.ones_like(getattr(given, forgotten))})
     wide = a.astype(np.float64)[None] if gated else a.astype(np.float64)
     sums = wide @ b.astype(np.float64).swapaxes(-1, -2)
-    result = reference.finishing.apply(problem, used, sums, 0.0, 0.0)
+    nothing = np.zeros_like(sums)
+    result = reference.finishing.apply(problem, used, sums, nothing, nothing)
     if forgotten != "amax":
         given = replace(given, amax=np.array([result.largest], np.float32))
     d = result.value.astype(dtype("bf16").np_dtype)
