@@ -156,8 +156,8 @@ def finish(g: Gemm) -> Finish:
         beta=bool(p.beta),
         reads=_reads(p),
         bias=along,
-        bias_memory=_memory(p.bias_type),
-        c_memory=_memory(p.output),
+        bias_memory=memory(p.bias_type),
+        c_memory=memory(p.output),
         swapped=g.swapped,
         activation=p.activation,
         gated=bool(p.gated),
@@ -165,7 +165,7 @@ def finish(g: Gemm) -> Finish:
         out_scale=bool(p.out_scale),
         scale_rows=vectors[0],
         scale_columns=vectors[1],
-        scale_memory=_memory(dtype("f32")),
+        scale_memory=memory(dtype("f32")),
         rows=extents[0],
         columns=extents[1],
         params=_param_lines(params(p)),
@@ -177,7 +177,8 @@ def _reads(p: GemmProblem) -> bool:
     return bool(p.beta) or p.bias != "none" or p.scales == "row"
 
 
-def _memory(element: DType) -> Memory:
+def memory(element: DType) -> Memory:
+    """How elements of that type are read from global memory."""
     return Memory(
         type=element.name,
         bytes=element.bytes,
