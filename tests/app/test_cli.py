@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 
 from ptxgen import env, kernel_from
 from ptxgen.app.cli import app
+from ptxgen.kernels.registry import FAMILIES
 
 pytestmark = pytest.mark.unit
 
