@@ -94,10 +94,11 @@ def gemm(
         and accumulate is None and not gated
     ):  # fmt: skip
         given = Epilogue(
-            alpha=alpha, beta=beta, c=c, bias=bias, activation=activation, scale_a=scale_a,
-            scale_b=scale_b, out_scale=out_scale, amax=amax, gated=gated, accumulate=accumulate,
-        )  # fmt: skip
-        _only_now(torch, a, b, *given.arrays().values())
+            alpha, beta, c, bias, activation, scale_a, scale_b, out_scale, amax, gated, accumulate
+        )
+        pairs = ((a, b), (c, bias), (scale_a, scale_b))
+        if torch is not None and any(_as_operator(torch, x, y) for x, y in pairs):
+            raise _only_now()
     elif torch is not None and _as_operator(torch, a, b):
         # An import, since Dynamo runs those while it traces; by then torch is there.
         from runtime.ops import gemm_torch
@@ -112,25 +113,24 @@ def gemm(
     )  # fmt: skip
 
 
-def _as_operator(torch: Any, *arrays: object) -> bool:
+def _as_operator(torch: Any, a: object, b: object) -> bool:
     """Whether torch must see an operator: its compiler is tracing, or a gradient is asked for."""
     if torch.compiler.is_compiling():
         return True
-    return torch.is_grad_enabled() and any(
-        getattr(x, "requires_grad", False) is True for x in arrays
+    return torch.is_grad_enabled() and (
+        getattr(a, "requires_grad", False) is True or getattr(b, "requires_grad", False) is True
     )
 
 
-def _only_now(torch: Any, *arrays: object) -> None:
+def _only_now() -> ArgumentError:
     """An epilogue is computed at once: torch has no operator for it."""
-    if torch is not None and _as_operator(torch, *arrays):
-        raise _refused(
-            "epilogue", "an argument", "must be left out under torch.compile, and where a gradient "
-            "is asked for",
-            why="only the plain product is an operator of torch",
-            fix="finish the result in torch, or call gemm under torch.no_grad() and outside of the "
-            "compiled function",
-        )  # fmt: skip
+    return _refused(
+        "epilogue", "an argument",
+        "must be left out under torch.compile, and where a gradient is asked for",
+        why="only the plain product is an operator of torch",
+        fix="finish the result in torch, or call gemm under torch.no_grad() and outside of the "
+        "compiled function",
+    )  # fmt: skip
 
 
 def compute(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 from ptxgen.configs.gemm import ACCUMULATIONS, ACTIVATIONS
 from ptxgen.errors import ArgumentError, Violation
@@ -22,9 +22,8 @@ ARRAYS = ("c", "bias", "scale_a", "scale_b", "out_scale", "amax")
 NAMES = ("alpha", "beta", "activation", "gated", "accumulate", *ARRAYS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Epilogue:
-    """The arguments of one call."""
+class Epilogue(NamedTuple):
+    """The arguments of one call. A tuple, since one is made in every call."""
 
     alpha: object = None
     beta: object = None
@@ -38,13 +37,22 @@ class Epilogue:
     gated: bool = False
     accumulate: str | None = None
 
-    def key(self, layout_of: Layouts) -> tuple[object, ...]:
+    def key(self, of: Layouts) -> tuple[object, ...]:
         """All that a choice depends on. KeyError where an array is of a type not met before."""
-        arrays = [self.c, self.bias, self.scale_a, self.scale_b, self.out_scale, self.amax]
+        alpha, beta, c, bias, activation, scale_a, scale_b, out_scale, amax, gated, promoted = self
         return (
-            type(self.alpha), type(self.beta), self.activation, self.gated, self.accumulate,
-            *[None if x is None else (type(x), layout_of[type(x)](x)) for x in arrays],
-        )  # fmt: skip
+            type(alpha),
+            type(beta),
+            c if c is None else of[type(c)](c),
+            bias if bias is None else of[type(bias)](bias),
+            activation,
+            scale_a if scale_a is None else of[type(scale_a)](scale_a),
+            scale_b if scale_b is None else of[type(scale_b)](scale_b),
+            out_scale if out_scale is None else of[type(out_scale)](out_scale),
+            amax if amax is None else of[type(amax)](amax),
+            gated,
+            promoted,
+        )
 
     def arrays(self) -> dict[str, object]:
         """Those that were given, by name."""
@@ -56,8 +64,8 @@ class Finish:
     """What follows from the arguments and their shapes: how the kernel takes them."""
 
     scalars: tuple[str, ...] = ()
-    arrays: tuple[str, ...] = ()
-    shapes: Mapping[str, Shape]  # of arrays that are seen in another shape than they have
+    # Arrays, each with the shape in which the kernel sees it, if that is another.
+    arrays: tuple[tuple[str, Shape | None], ...] = ()
 
     def arguments(self, given: Epilogue) -> dict[str, Any]:
         """Arguments of the launch. Arrays in another shape are views."""
@@ -65,9 +73,8 @@ class Finish:
         for name in self.scalars:
             value: Any = getattr(given, name)
             found[name] = 1.0 if value is None else float(value)  # beta beside c is 1
-        for name in self.arrays:
+        for name, shape in self.arrays:
             x: Any = getattr(given, name)
-            shape = self.shapes.get(name)
             found[name] = x if shape is None else x.reshape(shape)
         return found
 
@@ -113,8 +120,8 @@ def finished(
     )  # fmt: skip
     scalars = [name for name in ("alpha", "beta") if getattr(problem, name)]
     moved = {name: shape for name, shape in shapes.items() if metas[name].shape != shape}
-    finish = Finish(scalars=tuple(scalars), arrays=tuple(given.arrays()), shapes=moved)
-    return replace(asked, problem=problem), finish
+    arrays = tuple((name, moved.get(name)) for name in given.arrays())
+    return replace(asked, problem=problem), Finish(scalars=tuple(scalars), arrays=arrays)
 
 
 def _words(asked: Product, given: Epilogue) -> Iterator[Violation]:

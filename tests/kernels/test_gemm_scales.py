@@ -148,6 +148,36 @@ def test_promoted_sums_of_any_depth(k: int, stages: int, runner: Runner) -> None
     assert reference.compare(a, b, got, problem, exact=True).ok
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "gemm:dtype=e4m3,scales=row,amax=1,accumulate=promoted,wait_depth=0,tile=64x64,stages=2",
+        "gemm:dtype=e4m3,scales=tensor,out_scale=1,out_dtype=e4m3,amax=1,tile=128x64,cluster=2x2,stages=2",
+        "gemm:gated=1,activation=silu,amax=1,tile=64x64,stages=2",
+        "gemm:gated=1,activation=silu,dtype=e5m2,scales=row,tile=128x128,cluster=1x2,stages=2,batched=1",
+    ],
+)
+def test_the_same_bits_on_any_grid(text: str, runner: Runner) -> None:
+    """Random numbers, several tiles a CTA, copies at once or late: D and amax do not change."""
+    kernel = ptxgen.kernel_from(text)
+    problem, size = kernel.source.problem, kernel.spec.cluster.size
+    a, b = reference.inputs("random", problem, 150, 208, 304, seed=5)
+    given = reference.epilogue("random", problem, 150, 208, seed=5)
+    d = reference.poisoned(problem, 150, 208)
+    arrays = given.arrays()
+    largest = {"amax": arrays.pop("amax")} if problem.amax else {}
+    first, *others = (
+        runner.run(
+            kernel, {"a": a, "b": b, **arrays}, {"d": (d.shape, d.dtype)}, close=2e-2,
+            updated=largest, emulator={"sms": sms, "schedule": "random", "seed": sms, "mode": mode},
+        )
+        for sms, mode in ((size, "eager"), (2 * size, "latest"), (64, "random"))
+    )  # fmt: skip
+    for other in others:
+        for name, value in first.items():
+            assert np.array_equal(value.view(np.uint8), other[name].view(np.uint8))
+
+
 def refused(kernel: Any, **arrays: Any) -> str:
     with pytest.raises(ArgumentError) as caught:
         runtime.launch(kernel, **arrays, backend="emulator")
