@@ -11,25 +11,16 @@ what the model loses against the best of those measurements is tested.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from math import ceil
-from typing import Any
 
+from ptxgen.configs.base import to_text
 from ptxgen.configs.gemm import GemmConfig, GemmProblem
+from ptxgen.configs.gemm_candidates import candidates
 from ptxgen.configs.gemm_shape import Gemm, Operand
+from ptxgen.configs.gemm_table import TABLES, Winner, class_of
 from ptxgen.models.feed import feed
 from ptxgen.models.waves import Waves
-
-# On a tie the first wins: two consumers before one.
-TILES = ((128, 256), (256, 128), (128, 192), (128, 128), (128, 64), (64, 256), (64, 128), (64, 64),
-         (64, 32))  # fmt: skip
-CLUSTERS = ((1, 1), (2, 1), (1, 2))
-SPLIT_TILES = ((128, 128), (64, 128), (128, 64), (64, 64), (64, 32))  # 64 rows a consumer
-SPLITS = (2, 4)
-SWAPPED_ROWS = (64, 128)
-MOST_SWAPPED = 64  # rows of D up to which its columns are better rows of a tile
 
 CYCLES_PER_US = 1_755  # of one SM
 TENSOR_SHARE = 0.88  # of the wgmma rate is held at full power
@@ -53,10 +44,12 @@ class Score:
 
     config: GemmConfig
     waves: Waves
+    bound: str  # what a main loop waits for: wgmma or L2
     loop_us: float  # main loops of all waves
     memory_us: float  # every operand and D through device memory once
     edge_us: float  # launch, fill, partial sums, the last store
     stream_sharers: int  # CTAs that share each load of the larger operand
+    measured: Winner | None = None  # why it stands first, if the model does not put it there
 
     @property
     def us(self) -> float:
@@ -72,18 +65,26 @@ class Score:
         streams = self.memory_us > self.loop_us
         return self.us, self.loop_us, -self.stream_sharers if streams else 0
 
+    @property
+    def fields(self) -> str:
+        """The fields of the config that candidates differ in, as a kernel reference has them."""
+        return to_text(self.config) or "the default"
+
+    @property
+    def why(self) -> str:
+        """What the time is made of: the larger of main loops and device memory, and the edges."""
+        w = self.waves
+        loops = f"{w.waves} waves of {w.clusters} clusters, {w.efficiency:.0%} busy"
+        if self.memory_us > self.loop_us:
+            return f"device memory {self.memory_us:.1f} us, loops {self.loop_us:.1f} ({loops})"
+        return f"{self.bound} for {self.loop_us:.1f} us ({loops})"
+
     def explain(self) -> str:
-        """The candidate and its terms in one line."""
-        c = self.config
-        fields = [f"cluster {c.cluster[0]}x{c.cluster[1]}"]
-        fields += [f"split_k {c.split_k}"] if c.split_k > 1 else []
-        fields += ["swapped"] if c.swap_ab else []
-        return (
-            f"{'x'.join(map(str, c.tile))} {' '.join(fields)}: {self.waves.tiles} cluster tiles, "
-            f"{self.waves.waves} waves at {self.waves.efficiency:.0%}, max(loop "
-            f"{self.loop_us:.1f}, memory {self.memory_us:.1f}) + {self.edge_us:.1f} = "
-            f"{self.us:.1f} us"
-        )
+        """The candidate, its time and the reasons in one line."""
+        text = f"{self.fields}: {self.why} + {self.edge_us:.1f} at the edges = {self.us:.1f} us"
+        if self.measured is not None:
+            text += f"; measured: {self.measured.us:.1f} us, the fastest of its class"
+        return text
 
 
 def score(
@@ -100,13 +101,15 @@ def score(
         resident_ctas=_resident(sms, g.cluster_size),
     )
     active = max(min(waves.grid_ctas, waves.tiles * g.cluster_size), 1)
-    loop = ceil(ceil(k / g.tile_k) / g.split_k) * _stage_cycles(g, rows, columns, active, sms)
+    stage, bound = _stage_cycles(g, rows, columns, active, sms)
+    loop = ceil(ceil(k / g.tile_k) / g.split_k) * stage
     edge = _edge_cycles(g)
     input_bytes, output_bytes = problem.a.bits // 8, problem.output.bytes
     moved = batches * (input_bytes * k * (m + problem.halves * n) + output_bytes * m * n)
     return Score(
         config=config,
         waves=waves,
+        bound=bound,
         loop_us=(waves.waves * loop + max(waves.waves - 1, 0) * edge) / CYCLES_PER_US,
         memory_us=moved / min(MEMORY_BYTES_PER_US, active * SM_MEMORY_BYTES_PER_US),
         edge_us=LAUNCH_US
@@ -121,12 +124,12 @@ def _resident(sms: int, cluster_size: int) -> int:
     return max(whole // cluster_size, 1) * cluster_size
 
 
-def _stage_cycles(g: Gemm, rows: int, columns: int, active: int, sms: int) -> float:
-    """One stage of one CTA, while `active` CTAs share L2."""
-    wgmma = g.consumers * g.wgmma_per_stage * feed(n=g.tile_n).cycles / TENSOR_SHARE
+def _stage_cycles(g: Gemm, rows: int, columns: int, active: int, sms: int) -> tuple[float, str]:
+    """One stage of one CTA, while `active` CTAs share L2, and which of the two decides."""
+    wgmma = g.readers * g.wgmma_per_stage * feed(n=g.tile_n).cycles / TENSOR_SHARE
     loaded = _loaded(g.a, rows) + _loaded(g.b, columns * g.problem.halves)
     l2 = loaded / min(SM_BYTES_PER_CYCLE, L2_BYTES_PER_CYCLE * sms / active)
-    return max(wgmma, l2) + OVERLAP_COST * min(wgmma, l2)
+    return max(wgmma, l2) + OVERLAP_COST * min(wgmma, l2), "wgmma" if wgmma >= l2 else "L2"
 
 
 def _loaded(operand: Operand, extent: int) -> float:
@@ -143,71 +146,29 @@ def _edge_cycles(g: Gemm) -> float:
     return store + SPLIT_CYCLES + g.tile_m * g.tile_n * 4 / SPLIT_BYTES_PER_CYCLE
 
 
-def candidates(problem: GemmProblem, m: int) -> tuple[GemmConfig, ...]:
-    """Every tile, cluster and split that suits products with `m` rows, with the deepest ring."""
-    return _legal(problem, ceil(m / 8) * 8 if 0 < m <= MOST_SWAPPED else 0)
-
-
-@lru_cache(maxsize=256)
-def _legal(problem: GemmProblem, swapped_n: int) -> tuple[GemmConfig, ...]:
-    found = []
-    for fields in (*_straight(), *(_swapped(problem, swapped_n) if swapped_n else ())):
-        config = GemmConfig(**{"stages": "max"} | _staging(problem, fields) | fields)
-        if not Gemm(problem, config).check():
-            found.append(config)
-    return tuple(found)
-
-
-def _staging(problem: GemmProblem, fields: dict[str, Any]) -> dict[str, Any]:
-    """The largest tile gives a stage up for wider slabs of D.
-
-    Up to 4% faster at K = 512, 1% at 2048 to 4096, nothing at 2048^3; slower by 1.5% where rows are
-    no multiple of 128 bytes (5000x3000x2104, for which another tile is picked). See NOTES.md.
-    """
-    if problem.promoted:
-        return {"wait_depth": 0}  # the sums of a stage are read at once
-    if fields["tile"] == TILES[0] and problem.output.bytes == 2:
-        return {"stages": 3, "store_n": 128, "store_slabs": 2}
-    return {}
-
-
-def _straight() -> Iterator[dict[str, Any]]:
-    for tile in TILES:
-        for cluster in CLUSTERS:
-            yield {"tile": tile, "cluster": cluster}
-    for tile in SPLIT_TILES:
-        for split in SPLITS:
-            yield {"tile": tile, "cluster": (1, 1), "split_k": split}
-
-
-def _swapped(problem: GemmProblem, tile_n: int) -> Iterator[dict[str, Any]]:
-    """Tiles whose columns are the rows of D, rounded up to what operands and splits can share."""
-    for rows in SWAPPED_ROWS:
-        for cluster in CLUSTERS:
-            step = cluster[0] * (8 if problem.a_major == "k" else 16)
-            yield {"tile": (rows, _wide(problem, tile_n, step)), "cluster": cluster, "swap_ab": 1}
-        for split in SPLITS:
-            step = 8 * split
-            tile = (rows, _wide(problem, tile_n, step))
-            yield {"tile": tile, "cluster": (1, 1), "split_k": split, "swap_ab": 1}
-
-
-def _wide(problem: GemmProblem, tile_n: int, step: int) -> int:
-    """`tile_n` rounded up to `step`, and to a width that wgmma has."""
-    wide = ceil(tile_n / step) * step
-    return wide if problem.a.legal_n(wide) else ceil(wide / 16) * 16
+def by_model(
+    problem: GemmProblem, m: int, n: int, k: int, *, batches: int = 1, sms: int = 132
+) -> tuple[Score, ...]:
+    """All candidates as the model orders them, best first."""
+    scores = [score(problem, c, m, n, k, sms, batches) for c in candidates(problem, m)]
+    return tuple(sorted(scores, key=lambda s: s.order))
 
 
 def ranking(
     problem: GemmProblem, m: int, n: int, k: int, *, batches: int = 1, sms: int = 132
 ) -> tuple[Score, ...]:
-    """All candidates, best first."""
-    scores = [score(problem, c, m, n, k, sms, batches) for c in candidates(problem, m)]
-    return tuple(sorted(scores, key=lambda s: s.order))
+    """All candidates, best first: the winner of a measurement before what the model finds."""
+    scores = by_model(problem, m, n, k, batches=batches, sms=sms)
+    winner = TABLES.find(class_of(problem, m, n, k, batches), sms)
+    if winner is None or Gemm(problem, winner.parsed()).check():
+        return scores
+    config = winner.parsed()
+    first = replace(score(problem, config, m, n, k, sms, batches), measured=winner)
+    return first, *(s for s in scores if s.config != config)
 
 
 def pick(
     problem: GemmProblem, m: int, n: int, k: int, *, batches: int = 1, sms: int = 132
 ) -> GemmConfig:
-    """The config that the model finds fastest for D[m, n] with depth k on a chip with `sms` SMs."""
+    """The config for D[m, n] with depth k on a chip with `sms` SMs: measured, else by the model."""
     return ranking(problem, m, n, k, batches=batches, sms=sms)[0].config

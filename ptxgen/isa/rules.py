@@ -145,6 +145,11 @@ _ROWS = (
          "fence.mbarrier_init makes inits visible to the cluster; a cluster barrier with .release "
          "does too, which not everybody relies on",
          "fence.mbarrier_init.release.cluster after the inits", MBARRIER, "advice"),
+    Rule("mbarrier-init-proxy", "checked", "a copy signals an mbarrier whose init is not fenced",
+         "init is a generic write, and a copy signals through the async proxy: a barrier alone "
+         "orders the two for the generic proxy only",
+         "fence.mbarrier_init.release.cluster (or fence.proxy.async) after the inits, then the "
+         "barrier", MBARRIER, "advice"),
     Rule("mbarrier-reinit", "always", "init of a live mbarrier",
          "a live barrier must be invalidated before it is initialised again",
          "let one thread initialise it, or mbarrier.inval first", MBARRIER),
@@ -226,6 +231,11 @@ _ROWS = (
     Rule("trap", "always", "the program executed trap",
          "the program stops itself where it finds an error", "see the program's own check",
          "9.7.19.6 trap"),
+    Rule("grid-dependency", "checked", "global memory touched beside the grid before this one",
+         "a programmatic launch starts before the grid in front of it has ended: what that one "
+         "reads and writes is in use until griddepcontrol.wait",
+         "griddepcontrol.wait before the first access to global memory, and a barrier if not every "
+         "thread executes it", "9.7.13.13 griddepcontrol"),
     # -- clusters
     Rule("cluster-barrier", "always", "arrive and wait of the cluster barrier do not alternate",
          "a thread arrives once a phase, and waits for the phase that it arrived at",

@@ -11,6 +11,7 @@ from ptxgen.kernels.gemm_expect import expectation
 from ptxgen.kernels.gemm_finish import entry_parts, params
 from ptxgen.kernels.gemm_numbers import numbers
 from ptxgen.kernels.gemm_plan import planner
+from ptxgen.kernels.gemm_schedule import turn_rows
 from ptxgen.models.stage_time import StageTime, stage_time
 from ptxgen.spec import Dim3, KernelSpec, ScalarParam, TensorMapParam
 from ptxgen.templating.render import render_own
@@ -40,6 +41,7 @@ def entry(g: Gemm) -> str:
         f"splitk{g.split_k}" if g.split_k > 1 else "",
         "swap" if g.swapped else "",
         "promoted" if p.promoted else "",
+        "pingpong" if g.turns else "",
         *entry_parts(p),
     ]
     return "_".join(filter(None, parts))
@@ -55,7 +57,7 @@ def spec(g: Gemm) -> KernelSpec:
             axes, box = (0, 1, 2), (2, box[0] // 2, box[1])
         return TensorMapParam(
             name=name, arg=operand.arg, dtype=operand.storage.name, axes=axes, box=box,
-            swizzle=operand.swizzle.span,
+            swizzle=operand.swizzle.span, l2=g.config.l2_promotion,
         )  # fmt: skip
 
     store = TensorMapParam(
@@ -136,7 +138,8 @@ def _roles(g: Gemm) -> tuple[Role, ...]:
         ),
         Role(
             name="consumers", warps=f"4-{3 + 4 * g.consumers}",
-            does=f"each warpgroup multiplies {g.rows} x {g.tile_n} with wgmma and stores it by TMA",
+            does=f"each warpgroup multiplies {g.rows} x {g.tile_n} with wgmma and stores it by TMA"
+            + (", in turns" if g.turns else ""),
         ),
     )  # fmt: skip
 
@@ -155,7 +158,7 @@ def _barriers(g: Gemm) -> tuple[BarrierRow, ...]:
         ),
         BarrierRow(
             name="empty", count=g.stages, arrivals=g.barriers.empty_arrivals,
-            arrivers=f"one thread a consumer{receivers}", tx_bytes=0,
+            arrivers=f"one thread {'of' if g.turns else 'a'} consumer{receivers}", tx_bytes=0,
             waiters="producer lane",
         ),
         *(
@@ -169,4 +172,5 @@ def _barriers(g: Gemm) -> tuple[BarrierRow, ...]:
             name="bar 1+c", count=g.consumers, arrivals=WARPGROUP_THREADS,
             arrivers="consumer c", tx_bytes=0, waiters="consumer c, around its D slabs",
         ),
+        *turn_rows(g),
     )  # fmt: skip

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
 
-from ptxgen.configs.base import from_text, options, spell
+from ptxgen.configs.base import from_text, options, spell, to_text
 from ptxgen.configs.gemm import GemmConfig, GemmProblem
 from ptxgen.configs.gemm_shape import Gemm
 from ptxgen.configs.quantize import Quantize, QuantizeConfig, QuantizeProblem
@@ -110,10 +110,5 @@ def parse_reference(reference: str) -> tuple[str, dict[str, str]]:
 
 def reference(source: KernelSource) -> str:
     """The reference that names this kernel, with every field that differs from its default."""
-    parts = []
-    for part in (source.problem, source.config):
-        for name, field in options(type(part)).items():
-            value = getattr(part, name)
-            if value != field.default:
-                parts.append(f"{name}={spell(value)}")
-    return source.family + (":" + ",".join(parts) if parts else "")
+    parts = ",".join(filter(None, (to_text(source.problem), to_text(source.config))))
+    return source.family + (f":{parts}" if parts else "")

@@ -136,6 +136,7 @@ class EmulatorBackend:
             smem_bytes=spec.smem_bytes,
             params=moved,
             memory=memory,
+            pdl=step.pdl,
         )
         with self._lock:
             self._last = report

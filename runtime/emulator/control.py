@@ -64,9 +64,12 @@ def _proxy_space(op: Op) -> str:
 
 @opcode("griddepcontrol", dests=0)
 def grid_dependency(e: Emitter, op: Op) -> None:
-    """Launches run one after another, so the grid before has always completed."""
+    """Launches run one after another, so the grid before has always completed: what is checked is
+    that the program does not rely on it."""
     if op.quals[0] not in ("wait", "launch_dependents"):
         raise op.unsupported("only wait and launch_dependents exist")
+    if op.quals[0] == "wait":
+        e.line("if C.watch: grid_waited(p)")
 
 
 @opcode("nanosleep", "pmevent", "brkpt", dests=0)

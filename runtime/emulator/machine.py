@@ -104,11 +104,15 @@ class Machine:
         smem_bytes: int = 0,
         params: Mapping[str, bytes],
         memory: GlobalMemory,
+        pdl: bool = False,
     ) -> Report:
-        """As `launch`, for an entry that is compiled."""
+        """As `launch`, for an entry that is compiled. `pdl`: programmatic launch, beside the grid
+        before; whether the kernel waits for that one is checked with the other hazards."""
         start = time.perf_counter()
         shape = _checked_shape(kernel, grid, block, cluster, smem_bytes)
         run = Run(self, kernel, grid, block, shape, smem_bytes, memory)
+        if pdl and run.watch is not None:
+            run.watch.overlap()
         run.load(params)
         try:
             with np.errstate(all="ignore"):
@@ -129,6 +133,7 @@ class Machine:
             executed=executed,
             events=run.events,
             advice=tuple(run.watch.advice.values()) if run.watch is not None else (),
+            registers=tuple(run.registers),
         )
 
     def options(self) -> str:

@@ -27,6 +27,7 @@ from . import (
     order,
     register_pool,
     tma,
+    visibility,
     warp,
     wgmma,
     whole_warp,
@@ -137,6 +138,7 @@ NAMESPACE: dict[str, Any] = {
         )
     },
     "init_fence": order.init_fence, "proxy_fence": order.proxy_fence, "order_fence": order.fence,
+    "grid_waited": visibility.grid_waited,
     "check_rank": mbarrier_forms.check_rank,
     **{
         name: getattr(tma, name)

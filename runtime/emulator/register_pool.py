@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from math import prod
 
-from ptxgen.isa.arch import REGISTERS_PER_SM, SETMAXNREG_MAX
+from ptxgen.isa.arch import (
+    REGISTERS_PER_SM,
+    REGISTERS_PER_THREAD,
+    SETMAXNREG_MAX,
+    SETMAXNREG_MIN,
+    SETMAXNREG_STEP,
+)
 
 from .emit import Emitter
 from .isa import opcode
 from .operands import Imm, Op, Program, Reg, Sink
-from .report import hazard
-from .state import PARK, Path
+from .report import RegisterUse, hazard
+from .state import PARK, Path, Warp
 from .whole_warp import require_whole_warp
 
 
@@ -21,6 +29,15 @@ class RegisterPool:
 
     entry: int
     free: int = 0
+    changes: Counter[int] = field(default_factory=Counter)  # setmaxnreg by warp
+
+    def use(self, warps: Sequence[Warp]) -> RegisterUse:
+        """What the warps hold, for the report."""
+        return RegisterUse(
+            self.entry,
+            tuple(w.registers for w in warps),
+            tuple(self.changes[w.index] for w in warps),
+        )
 
     def describe(self) -> str:
         return f"register pool: {self.free} registers free"
@@ -51,7 +68,7 @@ def entry_registers(program: Program) -> int | None:
     """
     directives = program.directives
     if "maxnreg" in directives:
-        return min(directives["maxnreg"][0], SETMAXNREG_MAX)
+        return min(directives["maxnreg"][0], REGISTERS_PER_THREAD)
     threads = directives.get("reqntid") or directives.get("maxntid")
     ctas = directives.get("minnctapersm")
     if not threads or not ctas:
@@ -63,7 +80,7 @@ def entry_registers(program: Program) -> int | None:
         for op in program.ops
         if op.opcode == "setmaxnreg" and op.has("inc") and isinstance(op.operands[0], Imm)
     ]
-    return min(fits, SETMAXNREG_MAX, *increases)
+    return min(fits, REGISTERS_PER_THREAD, *increases)
 
 
 def set_max_registers(p: Path, increase: int, count: int, line: int) -> bool:
@@ -72,6 +89,16 @@ def set_max_registers(p: Path, increase: int, count: int, line: int) -> bool:
     pool, warp = p.C.pool, p.w
     if pool is None:  # ptxas ignores setmaxnreg where it does not know the entry count
         return False
+    if count % SETMAXNREG_STEP or not SETMAXNREG_MIN <= count <= SETMAXNREG_MAX:
+        raise hazard(
+            "setmaxnreg",
+            f"setmaxnreg to {count} registers",
+            path=p,
+            line=line,
+            reason=f"counts are multiples of {SETMAXNREG_STEP} from {SETMAXNREG_MIN} to "
+            f"{SETMAXNREG_MAX}",
+            cure="round the count up",
+        )
     change = count - warp.registers
     if (change < 0) if increase else (change > 0):
         word, other = ("inc", "below") if increase else ("dec", "above")
@@ -89,6 +116,7 @@ def set_max_registers(p: Path, increase: int, count: int, line: int) -> bool:
         p.wait = PoolWait(pool, 32 * change, counts)
         return True
     pool.free -= 32 * change
+    pool.changes[warp.index] += 1
     warp.registers = count
     p.C.machine_epoch.bump()
     return False

@@ -23,7 +23,7 @@ from .memory import Bank, GlobalMemory
 from .operands import Data
 from .queue import AsyncQueue
 from .register_pool import RegisterPool, entry_registers
-from .report import hazard
+from .report import RegisterUse, hazard
 from .space import WINDOWS, align_up
 from .state import CTA, PARK, RELOAD, Cluster, Epoch, Path, Warp
 from .values import Array
@@ -96,6 +96,7 @@ class Run:
         self.turns = 0
         self.changes = {self.rng.randrange(1, PRIORITY_TURNS) for _ in range(PRIORITY_CHANGES)}
         self.traces = env.DEBUG.get() >= 6
+        self.registers: dict[RegisterUse, None] = {}  # of the CTAs that have run, in order
         self.gave_up_at = -1  # the epoch at which waiting try_waits were last told to give up
 
     # -- memory --------------------------------------------------------------------------------
@@ -192,6 +193,8 @@ class Run:
             self.active.remove(cluster)
             for cta in cluster.ctas:
                 check_bytes(cta)
+                if cta.pool is not None:
+                    self.registers[cta.pool.use(cta.warps)] = None
                 for group in cta.groups:
                     self.kernel.give_file(group.registers)
         return bool(done)

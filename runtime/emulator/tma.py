@@ -25,6 +25,7 @@ from .space import OFFSET_MASK, RANK_SHIFT, SHARED_WINDOW
 from .state import CTA, Path
 from .tensor_map import TensorMap, decode
 from .values import BF16, Array
+from .visibility import barrier_signalled
 
 ISA = "9.7.9.27 cp.async.bulk.tensor"
 SWIZZLE_MASK = {0: 0, 32: 0x10, 64: 0x30, 128: 0x70}
@@ -323,7 +324,8 @@ def _submit_load(
         window, bank = box_window(p, tmap, start, line)
         first = watch.copy_key(find(p, receivers[0][2], True, line, "a tensor load"))
         watch.box(p, bank, window.view, first, line, False, "a tensor load reads")
-        for cta, offset, _ in receivers:
+        for cta, offset, mbar in receivers:
+            barrier_signalled(p, find(p, mbar, True, line, "a tensor load"), line)
             watch.tile_written(cta, offset, tmap.box_bytes, tmap.swizzle)
 
     def read() -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ptxgen.errors import Finding
 
-from . import order, races
+from . import order, races, visibility
 from .clocks import Clock, Place, SyncPoint
 from .descriptor import Descriptor, footprint
 from .memory import Bank, GlobalMemory
@@ -85,6 +85,7 @@ class WarpView:
     inits: dict[int, int] = field(default_factory=dict)  # mbarrier.init that relaxed arrivals pass
     started: set[int] = field(default_factory=set)  # CTAs known to have started
     known_barriers: set[int] = field(default_factory=set)  # whose init is known to be visible
+    signalled: set[int] = field(default_factory=set)  # barriers that its copies have named
 
     def __post_init__(self) -> None:
         self.clock.seen[self.number] = 1
@@ -145,6 +146,7 @@ class Watch:
         self.swizzles: dict[tuple[int, int], int] = {}  # (CTA, page): of the tile that TMA wrote
         self.now: Now = None  # type: ignore[assignment]  # set by every access
         self.order: tuple[str, int] | None = None  # semantics and scope of the next access
+        self.grid_before = 0  # the agent of a grid that this one may run beside
         self._next = 0
 
     # -- agents --------------------------------------------------------------------------------
@@ -154,6 +156,11 @@ class Watch:
         number = self._next + (kind in _ASYNC_KINDS)
         self.agents[number] = Agent(kind, cta, name, owner)
         return number
+
+    def overlap(self) -> None:
+        """This launch may start before the grid in front of it has ended."""
+        self._next += 2
+        self.grid_before = self._next + 1
 
     def enter(self, ctas: Sequence[CTA], cluster: int) -> None:
         """CTAs of a cluster start."""
@@ -199,6 +206,8 @@ class Watch:
         if shadow is None or not len(offset):
             return
         view = p.w.view
+        if self.grid_before:
+            visibility.grid_needed(self, view, p, bank, line, verb)
         self.now = Now(
             p, line, verb, bank, int(offset.min()), int(offset.max()) + unit, writes, False, same
         )
@@ -235,6 +244,8 @@ class Watch:
     ) -> WarpView:  # fmt: skip
         self.now = Now(p, line, verb, bank, start, end, writes, True)
         view = p.w.view
+        if self.grid_before:
+            visibility.grid_needed(self, view, p, bank, line, verb)
         view.strong = strong
         return view
 

@@ -81,8 +81,9 @@ def gemm(
     `accumulate="promoted"` adds fp8 sums in f32 every 128 of K; the tensor core alone ("fast")
     keeps 13 bits of them behind the point.
 
-    torch.compile traces through a call, as the operator `ptxgen::gemm`. There is no backward yet:
-    one that reaches a call raises ArgumentError.
+    torch.compile traces through a call, as the operator `ptxgen::gemm`, and autograd goes back
+    through it: dA = dD B^T and dB = A^T dD, in the types and memory orders of the operands. fp8 and
+    int8 operands have no gradient; f32 ones need `transpose="copy"`.
 
     ArgumentError lists everything that is wrong with the arguments.
     """
