@@ -95,7 +95,7 @@ def score(
     rows, columns = (n, m) if g.swapped else (m, n)
     waves = Waves(
         m_tiles=ceil(rows / (g.tile_m * g.cluster_m)),
-        n_tiles=ceil(columns / (g.tile_n * g.cluster_n)),
+        n_tiles=ceil(columns / (g.d_columns * g.cluster_n)),
         batches=batches,
         cluster_size=g.cluster_size,
         resident_ctas=_resident(sms, g.cluster_size),
@@ -105,7 +105,7 @@ def score(
     loop = ceil(ceil(k / g.tile_k) / g.split_k) * stage
     edge = _edge_cycles(g)
     input_bytes, output_bytes = problem.a.bits // 8, problem.output.bytes
-    moved = batches * (input_bytes * k * (m + n) + output_bytes * m * n)
+    moved = batches * (input_bytes * k * (m + problem.halves * n) + output_bytes * m * n)
     return Score(
         config=config,
         waves=waves,
@@ -127,7 +127,7 @@ def _resident(sms: int, cluster_size: int) -> int:
 def _stage_cycles(g: Gemm, rows: int, columns: int, active: int, sms: int) -> tuple[float, str]:
     """One stage of one CTA, while `active` CTAs share L2, and which of the two decides."""
     wgmma = g.readers * g.wgmma_per_stage * feed(n=g.tile_n).cycles / TENSOR_SHARE
-    loaded = _loaded(g.a, rows) + _loaded(g.b, columns)
+    loaded = _loaded(g.a, rows) + _loaded(g.b, columns * g.problem.halves)
     l2 = loaded / min(SM_BYTES_PER_CYCLE, L2_BYTES_PER_CYCLE * sms / active)
     return max(wgmma, l2) + OVERLAP_COST * min(wgmma, l2), "wgmma" if wgmma >= l2 else "L2"
 

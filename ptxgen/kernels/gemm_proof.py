@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ptxgen.configs.gemm import GemmConfig
+from ptxgen.configs.gemm import GemmConfig, GemmProblem
 from ptxgen.kernels.base import KernelSource
 
 
@@ -23,12 +23,13 @@ def proof_problem(source: KernelSource) -> ProofProblem:
 
     With consumers in turns, two tiles each.
     """
-    config = source.resolved
+    config, problem = source.resolved, source.problem
     assert isinstance(config, GemmConfig)
+    assert isinstance(problem, GemmProblem)
     assert isinstance(config.stages, int)  # "max" is resolved
     (tile_m, tile_n, tile_k), (cluster_m, cluster_n) = config.tile, config.cluster
     tiles = 4 if config.schedule == "pingpong" else 2
-    rows, columns = cluster_m * tile_m, tiles * cluster_n * tile_n
+    rows, columns = cluster_m * tile_m, tiles * cluster_n * tile_n // problem.halves
     if config.swap_ab:
         rows, columns = columns, rows
     return ProofProblem(
