@@ -84,6 +84,7 @@ def _copies(g: Gemm) -> tuple[Promise, ...]:
         ),
         *_slab_writes(g, store(g)),
         *_finish(g),
+        *_parts(g),
     )  # fmt: skip
 
 
@@ -103,6 +104,19 @@ def _finish(g: Gemm) -> tuple[Promise, ...]:
     if p.beta or p.bias != "none":
         promises.append(Count(pattern="LDG", at_least=1, why="C or the bias come from memory"))
     return tuple(promises)
+
+
+def _parts(g: Gemm) -> tuple[Promise, ...]:
+    """Sums of tiles that are shared out, written by helpers and read by owners, four at a time."""
+    if not g.streams:
+        return ()
+    fours = g.accumulators // 4
+    return (
+        Count(pattern="STG.E.128", exactly=fours, why="a helper writes its sums once"),
+        Count(pattern="STG.E.STRONG.GPU", exactly=2, why="a flag is raised, and lowered"),
+        Count(pattern="LDG.E.128", exactly=fours, why="an owner reads them once a helper"),
+        Count(pattern="LDG.E.STRONG.GPU", at_least=1, why="an owner waits for a helper's flag"),
+    )
 
 
 def _slab_writes(g: Gemm, out: Store) -> tuple[Promise, ...]:

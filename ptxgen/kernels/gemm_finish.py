@@ -203,7 +203,7 @@ def finish_violations(spec: KernelSpec, args: Mapping[str, ArrayMeta]) -> Iterat
     """Types and order in memory of C and the bias; their extents are checked with all others."""
     store = next(p for p in spec.params if isinstance(p, TensorMapParam) and p.arg == "d")
     for param in spec.params:
-        if isinstance(param, PointerParam):
+        if isinstance(param, PointerParam) and not param.workspace:
             meta = args[param.arg]
             if meta.dtype != param.dtype:
                 yield Violation(
