@@ -128,8 +128,11 @@ class Runner:
 
 
 def assert_near(a: np.ndarray, b: np.ndarray, close: float, what: str) -> None:
-    """Within a relative error of norms."""
+    """Within a relative error of norms; infinities and NaN are where the other has them."""
     x, y = a.astype(np.float64), b.astype(np.float64)
+    finite = np.isfinite(x)
+    assert np.array_equal(x[~finite], y[~finite], equal_nan=True), f"{what}: inf or NaN differ"
+    x, y = x[finite], y[finite]
     error = np.linalg.norm(x - y) / max(float(np.linalg.norm(x)), np.finfo(np.float64).tiny)
     assert error <= close, f"{what}: relative error {error:.2e}, allowed {close:.0e}"
 
