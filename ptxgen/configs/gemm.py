@@ -23,6 +23,8 @@ BIASES = ("none", "row", "column")
 BIAS_TYPES = ("f32", "out")
 ACTIVATIONS = ("none", "relu", "gelu", "gelu_tanh", "silu")
 SWITCH = (0, 1)
+PROMOTIONS = (0, 64, 128, 256)  # bytes: what a tensor map may ask of L2
+SCHEDULES = ("cooperative", "pingpong")
 SPAN = 128  # bytes of a swizzle row: one row of a K-major box, and the unit of tile K
 
 # D where nothing is said about it: 16-bit inputs keep their type.
@@ -161,7 +163,12 @@ class GemmConfig:
     )  # fmt: skip
     consumers: int = option(
         0, parse=integer(), legal="1..3; 0: derive",
-        help="consumer warpgroups; each takes tile M / consumers rows",
+        help="consumer warpgroups; each takes tile M / consumers rows, in turns all of them",
+    )  # fmt: skip
+    schedule: str = option(
+        "cooperative", parse=one_of(*SCHEDULES), legal=", ".join(SCHEDULES),
+        help="cooperative: all consumers share every tile; pingpong: two take whole tiles in "
+        "turns, and one stores while the other multiplies",
     )  # fmt: skip
     wait_depth: int = option(
         1, parse=integer(), legal="0, 1",
@@ -174,3 +181,8 @@ class GemmConfig:
     store_slabs: int = option(
         0, parse=integer(), legal="1.. ; 0: derive", help="D slabs a consumer may have in flight"
     )
+    l2_promotion: int = option(
+        128, parse=integer(), legal="0, 64, 128, 256",
+        help="bytes that L2 brings from memory for a load that misses; 256 suits rows of A and B "
+        "whose pitch is a multiple of 256 bytes",
+    )  # fmt: skip

@@ -36,6 +36,11 @@ SPACE_RINGS: Mapping[tuple[int, int], tuple[dict[str, int], ...]] = {
     (128, 192): ({"stages": 4, "store_n": 192, "store_slabs": 1},),
     (128, 128): ({"stages": 5, "store_n": 128, "store_slabs": 1},),
 }
+# Tiles of consumers in turns: each holds one by itself, so 128 x 192 at most.
+SPACE_TURNS = ((128, 192), (128, 160), (128, 128), (128, 96), (64, 256), (64, 192), (64, 128))
+# Tiles whose loads are tried with L2 told to bring two lines at once, and all four neighbours.
+SPACE_PROMOTED = ((128, 256), (256, 128), (128, 192))
+SPACE_FOUR = ((128, 256), (128, 192))
 
 
 def candidates(problem: GemmProblem, m: int) -> tuple[GemmConfig, ...]:
@@ -67,6 +72,10 @@ def _space(problem: GemmProblem, swapped_n: int) -> tuple[GemmConfig, ...]:
         for tile, rings in SPACE_RINGS.items():
             for ring in rings:
                 yield from (ring | f for f in _straight((tile,)))
+        yield from ({"schedule": "pingpong"} | f for f in _straight(SPACE_TURNS))
+        for f in _straight(SPACE_PROMOTED):
+            yield _staging(problem, f) | f | {"l2_promotion": 256}
+        yield from ({"tile": tile, "cluster": (2, 2)} for tile in SPACE_FOUR)
         yield from _split(SPACE_SPLIT_TILES, SPACE_SPLITS)
         if swapped_n:
             yield from _swapped(problem, swapped_n, SPACE_SWAPPED_ROWS, SPACE_SPLITS)

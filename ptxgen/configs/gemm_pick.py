@@ -126,7 +126,7 @@ def _resident(sms: int, cluster_size: int) -> int:
 
 def _stage_cycles(g: Gemm, rows: int, columns: int, active: int, sms: int) -> tuple[float, str]:
     """One stage of one CTA, while `active` CTAs share L2, and which of the two decides."""
-    wgmma = g.consumers * g.wgmma_per_stage * feed(n=g.tile_n).cycles / TENSOR_SHARE
+    wgmma = g.readers * g.wgmma_per_stage * feed(n=g.tile_n).cycles / TENSOR_SHARE
     loaded = _loaded(g.a, rows) + _loaded(g.b, columns)
     l2 = loaded / min(SM_BYTES_PER_CYCLE, L2_BYTES_PER_CYCLE * sms / active)
     return max(wgmma, l2) + OVERLAP_COST * min(wgmma, l2), "wgmma" if wgmma >= l2 else "L2"

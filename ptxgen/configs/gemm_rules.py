@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ptxgen.configs.base import Rule, spell
 from ptxgen.configs.gemm_field_rules import CONSUMERS, FIELD_RULES, nearest
+from ptxgen.configs.gemm_schedule_rules import SCHEDULE_RULES
 from ptxgen.configs.gemm_type_rules import TYPE_RULES
 from ptxgen.errors import Violation
 from ptxgen.isa import arch
@@ -30,7 +31,7 @@ STORE_ROW_BYTES = 16  # the least inner extent of a TMA box
 
 
 def _share_of_rows(g: Gemm) -> Iterator[Violation]:
-    if g.tile_m % (64 * g.consumers):
+    if g.tile_m % (64 * g.readers):
         fits = [f"consumers={n}" for n in CONSUMERS if g.tile_m % (64 * n) == 0]
         yield Violation(
             field="consumers", got=str(g.consumers),
@@ -173,7 +174,7 @@ def _fewer_accumulators(g: Gemm) -> str:
     def fits(other: Gemm) -> bool:
         return not other.registers.violations() and _wgmma_registers(other) <= other.registers.entry
 
-    shares = [n for n in CONSUMERS if g.tile_m % (64 * n) == 0]
+    shares = [] if g.turns else [n for n in CONSUMERS if g.tile_m % (64 * n) == 0]
     choices = [f"consumers={n}" for n in shares if fits(_with(g, consumers=n))]
     widest = next((tile_n for tile_n in _narrower(g) if fits(_with_n(g, tile_n))), 0)
     if widest:
@@ -273,9 +274,10 @@ WIDTH = (
 RULES: tuple[Rule[Gemm], ...] = (
     *TYPE_RULES,
     *FIELD_RULES,
+    *SCHEDULE_RULES,
     Rule(
         name="share of rows", text="consumers share tile M in multiples of 64",
-        check=_share_of_rows, needs=("tile_m", "consumers"),
+        check=_share_of_rows, needs=("tile_m", "consumers", "schedule"),
     ),
     Rule(
         name="box of A", text="a TMA box has at most 256 rows",

@@ -24,6 +24,7 @@ from ptxgen.layout.tensor_map import box_bytes
 from ptxgen.models.pipeline import Ring, RingBarriers
 from ptxgen.models.registers import RegisterPool, accumulator_registers, producer_consumer, split
 
+CONSUMERS_IN_TURN = 2  # one multiplies while the other stores
 SLAB_RING_BYTES = 16_384  # default D staging a consumer: 2 slabs of 16-bit, 1 of 32-bit columns
 SLAB_COLUMNS = 64  # default width of a slab of D, where the tile has whole ones
 TRANSPOSED_COLUMNS = 8  # of accumulators that a transposed store handles together
@@ -116,10 +117,17 @@ class Gemm:
         return bool(self.config.swap_ab)
 
     @property
+    def turns(self) -> bool:
+        """Whether consumers take whole tiles in turns, instead of sharing each."""
+        return self.config.schedule == "pingpong"
+
+    @property
     def consumers(self) -> int:
         """Consumer warpgroups: as told, else as many as share the 64-row blocks of the tile."""
         if self.config.consumers:
             return self.config.consumers
+        if self.turns:
+            return CONSUMERS_IN_TURN
         return max(n for n in (1, 2, 3) if self.tile_m // WGMMA_M % n == 0)
 
     @property
@@ -127,9 +135,14 @@ class Gemm:
         return arch.WARPGROUP_THREADS * (1 + self.consumers)
 
     @property
+    def readers(self) -> int:
+        """Consumers that multiply one stage."""
+        return 1 if self.turns else self.consumers
+
+    @property
     def rows(self) -> int:
         """Rows of the tile that one consumer computes."""
-        return self.tile_m // self.consumers
+        return self.tile_m // self.readers
 
     @property
     def blocks(self) -> int:
@@ -333,7 +346,7 @@ class Gemm:
     @property
     def barriers(self) -> RingBarriers:
         return RingBarriers(
-            consumers=self.consumers,
+            consumers=self.readers,
             destinations=self.destinations,
             tx_bytes=self.a.tx_bytes + self.b.tx_bytes,
         )

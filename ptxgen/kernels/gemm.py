@@ -11,6 +11,7 @@ from ptxgen.kernels.gemm_expect import expectation
 from ptxgen.kernels.gemm_finish import entry_parts, params
 from ptxgen.kernels.gemm_numbers import numbers
 from ptxgen.kernels.gemm_plan import planner
+from ptxgen.kernels.gemm_schedule import turn_rows
 from ptxgen.models.stage_time import StageTime, stage_time
 from ptxgen.spec import Dim3, KernelSpec, ScalarParam, TensorMapParam
 from ptxgen.templating.render import render_own
@@ -39,6 +40,7 @@ def entry(g: Gemm) -> str:
         f"{g.cluster_m}x{g.cluster_n}",
         f"splitk{g.split_k}" if g.split_k > 1 else "",
         "swap" if g.swapped else "",
+        "pingpong" if g.turns else "",
         *entry_parts(p),
     ]
     return "_".join(filter(None, parts))
@@ -51,7 +53,7 @@ def spec(g: Gemm) -> KernelSpec:
         return TensorMapParam(
             name=name, arg=operand.arg, dtype=operand.storage.name,
             axes=(0, 1) if operand.major == "k" else (1, 0), box=operand.box,
-            swizzle=operand.swizzle.span,
+            swizzle=operand.swizzle.span, l2=g.config.l2_promotion,
         )  # fmt: skip
 
     store = TensorMapParam(
@@ -132,7 +134,8 @@ def _roles(g: Gemm) -> tuple[Role, ...]:
         ),
         Role(
             name="consumers", warps=f"4-{3 + 4 * g.consumers}",
-            does=f"each warpgroup multiplies {g.rows} x {g.tile_n} with wgmma and stores it by TMA",
+            does=f"each warpgroup multiplies {g.rows} x {g.tile_n} with wgmma and stores it by TMA"
+            + (", in turns" if g.turns else ""),
         ),
     )  # fmt: skip
 
@@ -151,7 +154,7 @@ def _barriers(g: Gemm) -> tuple[BarrierRow, ...]:
         ),
         BarrierRow(
             name="empty", count=g.stages, arrivals=g.barriers.empty_arrivals,
-            arrivers=f"one thread a consumer{receivers}", tx_bytes=0,
+            arrivers=f"one thread {'of' if g.turns else 'a'} consumer{receivers}", tx_bytes=0,
             waiters="producer lane",
         ),
         *(
@@ -165,4 +168,5 @@ def _barriers(g: Gemm) -> tuple[BarrierRow, ...]:
             name="bar 1+c", count=g.consumers, arrivals=WARPGROUP_THREADS,
             arrivers="consumer c", tx_bytes=0, waiters="consumer c, around its D slabs",
         ),
+        *turn_rows(g),
     )  # fmt: skip

@@ -135,6 +135,10 @@ def _roles(g: Gemm) -> tuple[Promise, ...]:
             field="registers", exactly=g.registers.entry,
             why="the pool that setmaxnreg shares out is entry registers x threads",
         ),
+        Count(
+            pattern="BAR.ARV", exactly=1 if g.turns else 0,
+            why="consumers that take turns tell each other, and nobody else arrives without a wait",
+        ),
         Count(pattern="ELECT", at_least=2, why="one lane initialises barriers, one issues TMA"),
         Count(pattern="SYNCS.EXCH", exactly=barriers, why="every mbarrier is initialised once"),
         Count(pattern="ACQBULK", exactly=1, why="the grid before this one is waited for"),

@@ -11,6 +11,7 @@ from ptxgen.configs.gemm_shape import Gemm, Operand
 from ptxgen.isa.arch import WARP_THREADS, WARPGROUP_THREADS
 from ptxgen.isa.wgmma import WGMMA_M
 from ptxgen.kernels.gemm_finish import finish
+from ptxgen.kernels.gemm_schedule import empty_arrivers, turns
 from ptxgen.kernels.gemm_store import store
 from ptxgen.spec import KernelSpec
 
@@ -197,8 +198,7 @@ def numbers(g: Gemm, spec: KernelSpec) -> dict[str, object]:
         "barrier": Barriers(
             full_arrivals=g.barriers.full_arrivals,
             empty_arrivals=g.barriers.empty_arrivals,
-            empty_arrivers="one thread a consumer"
-            + (" of every CTA" if g.destinations > 1 else ""),
+            empty_arrivers=empty_arrivers(g),
             tx_bytes=g.barriers.tx_bytes,
         ),
         "a": _load(g, "a", g.a),
@@ -207,6 +207,7 @@ def numbers(g: Gemm, spec: KernelSpec) -> dict[str, object]:
         "store": store(g),
         "finish": finish(g),
         "split": _split(g),
+        "turns": turns(g),
         "batched": bool(g.problem.batched),
         "swapped": g.swapped,
     }

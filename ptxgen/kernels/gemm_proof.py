@@ -19,12 +19,16 @@ class ProofProblem:
 
 
 def proof_problem(source: KernelSource) -> ProofProblem:
-    """Two tiles a CTA and stages + 2 K blocks a tile: ring, phases and epilogue wrap."""
+    """Two tiles a CTA and stages + 2 K blocks a tile: ring, phases and epilogue wrap.
+
+    With consumers in turns, two tiles each.
+    """
     config = source.resolved
     assert isinstance(config, GemmConfig)
     assert isinstance(config.stages, int)  # "max" is resolved
     (tile_m, tile_n, tile_k), (cluster_m, cluster_n) = config.tile, config.cluster
-    rows, columns = cluster_m * tile_m, 2 * cluster_n * tile_n
+    tiles = 4 if config.schedule == "pingpong" else 2
+    rows, columns = cluster_m * tile_m, tiles * cluster_n * tile_n
     if config.swap_ab:
         rows, columns = columns, rows
     return ProofProblem(
