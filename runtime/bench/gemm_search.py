@@ -16,7 +16,7 @@ from functools import lru_cache
 from ptxgen.api import Kernel, kernel_from
 from ptxgen.configs.base import to_text
 from ptxgen.configs.gemm import GemmConfig, GemmProblem
-from ptxgen.configs.gemm_pick import score
+from ptxgen.configs.gemm_time import score
 from runtime.bench.gemm_arena import Arena
 from runtime.bench.gemm_cases import Case
 from runtime.bench.timer import tournament
