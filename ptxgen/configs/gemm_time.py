@@ -22,6 +22,8 @@ from ptxgen.configs.gemm_table import Winner
 from ptxgen.models.feed import feed
 from ptxgen.models.waves import Waves
 
+LINE_BYTES = 128  # of L2
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
@@ -33,6 +35,7 @@ class Rates:
     l2_bytes: float = 56  # a cycle, that one SM gets when all read at once ...
     sm_bytes: float = 70  # ... and at most, when few do
     empty: float = 1.0  # rows outside of an array are loaded (as zeros) at this many times more
+    straddle: float = 0.6  # rows that no 128-byte line holds alone: this many times the price more
     stage: float = 0.0  # cycles that a stage takes beside wgmma and loads
     memory_bytes: float = 4.1e6  # a microsecond, from device memory
     sm_memory_bytes: float = 0.06e6  # of it, what one SM can draw
@@ -40,7 +43,7 @@ class Rates:
     fill: float = 600  # cycles from the launch to the first wgmma
     cluster: float = 2_200  # cycles: CTAs that share loads start and end together
     store_bytes: float = 64  # a cycle, D from registers through shared memory
-    hidden: float = 0.0  # of the store between two tiles, where consumers take turns
+    turn: float = 100  # cycles of handing the tensor cores over, where consumers take turns
     split: float = 500  # cycles that CTAs which share K wait for each other ...
     split_bytes: float = 10  # ... and a cycle of reading each other's sums
 
@@ -56,7 +59,8 @@ class Work:
     stages: int  # of K, that a CTA goes through for one tile
     wgmma: float  # cycles of the tensor cores for one stage
     loaded: float  # bytes from L2 for one stage ...
-    outside: float  # ... and those of them that lie outside of the arrays
+    outside: float  # ... those of them that lie outside of the arrays ...
+    straddling: float  # ... and those in rows that straddle lines of L2
     active: int  # CTAs of a full wave ...
     tail: int  # ... and of the last
     stored: int  # bytes of D of one tile
@@ -77,13 +81,14 @@ class Work:
             resident_ctas=_resident(sms, g.cluster_size),
         )
         p = g.problem
-        loads = [_loaded(g.a, rows), _loaded(g.b, columns)]
+        loads = [_loaded(g.a, rows, k), _loaded(g.b, columns, k)]
         return cls(
             waves=waves,
             stages=ceil(ceil(k / g.tile_k) / g.split_k),
             wgmma=g.readers * g.wgmma_per_stage * feed(n=g.tile_n).cycles,
-            loaded=sum(all_ for all_, _ in loads),
-            outside=sum(outside for _, outside in loads),
+            loaded=sum(load[0] for load in loads),
+            outside=sum(load[1] for load in loads),
+            straddling=sum(load[2] for load in loads),
             active=max(waves.grid_ctas, 1),
             tail=max(waves.tail_tiles * g.cluster_size, 1),
             stored=g.tile_m * g.tile_n * p.output.bytes,
@@ -101,10 +106,12 @@ def _resident(sms: int, cluster_size: int) -> int:
     return max(whole // cluster_size, 1) * cluster_size
 
 
-def _loaded(operand: Operand, extent: int) -> tuple[float, float]:
-    """Bytes of an operand that this CTA asks for, and how many of them lie outside of the array."""
+def _loaded(operand: Operand, extent: int, k: int) -> tuple[float, float, float]:
+    """Bytes of an operand that this CTA asks for; of them, outside of the array; straddling."""
     asked = operand.bytes / operand.sharers
-    return asked, asked * max(1 - extent / operand.extent, 0.0)
+    pitch = (k if operand.major == "k" else extent) * operand.storage.bytes
+    straddles = pitch % LINE_BYTES != 0
+    return asked, asked * max(1 - extent / operand.extent, 0.0), asked * straddles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,9 +192,9 @@ def times(w: Work, r: Rates, sms: int) -> tuple[float, float, float]:
     full, last = _stage(w, r, w.active, sms), _stage(w, r, w.tail, sms)
     store = w.stored / r.store_bytes
     edge = store + (r.split + w.partial / r.split_bytes if w.partial else 0.0)
-    between = edge - r.hidden * store if w.turns else edge
-    waves = max(w.waves.waves - 1, 0)
-    loops = waves * (w.stages * full + between) + min(w.waves.waves, 1) * w.stages * last
+    loop = w.stages * full
+    tile = max(loop + r.turn, edge) if w.turns else loop + edge
+    loops = max(w.waves.waves - 1, 0) * tile + min(w.waves.waves, 1) * w.stages * last
     memory = w.moved / min(r.memory_bytes, w.active * r.sm_memory_bytes)
     edges = r.launch_us + (edge + r.fill + w.shares * r.cluster) / r.cycles_per_us
     return loops / r.cycles_per_us, memory, edges
@@ -195,7 +202,7 @@ def times(w: Work, r: Rates, sms: int) -> tuple[float, float, float]:
 
 def _parts(w: Work, r: Rates, active: int, sms: int) -> tuple[float, float]:
     """Cycles of wgmma and of L2 for one stage, while `active` CTAs share L2."""
-    loaded = w.loaded + r.empty * w.outside
+    loaded = w.loaded + r.empty * w.outside + r.straddle * w.straddling
     return w.wgmma / r.tensor_share, loaded / min(r.sm_bytes, r.l2_bytes * sms / active)
 
 
