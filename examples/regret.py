@@ -8,8 +8,8 @@ them are multiples of 64 (M too, above 64), the others have any M, and N and K i
 is what TMA can read. None is a shape of the published benchmark. `held_out` is what is reported;
 `tuning` is another seed, for fitting the model.
 
-The regret of a shape is time of the picked config / time of the fastest, less 1. Configs that the
-model finds 1.8 times as slow as its best are not run; the record keeps those up to 1.5 times the best.
+The regret of a shape is time of the picked config / time of the fastest, less 1. What the model
+finds 1.8 times as slow as its best is not run; the record keeps what took up to 1.5 times the best.
 Small products run on 16 input sets, so their operands may come from L2.
 """
 
