@@ -37,6 +37,8 @@ class Rates:
     empty: float = 1.0  # rows outside of an array are loaded (as zeros) at this many times more
     straddle: float = 0.6  # rows that no 128-byte line holds alone: this many times the price more
     stage: float = 0.0  # cycles that a stage takes beside wgmma and loads
+    shared: float = 0.0  # ... more, where CTAs wait for each other's loads ...
+    together: float = 0.0  # ... and where consumers share a tile
     memory_bytes: float = 4.1e6  # a microsecond, from device memory
     sm_memory_bytes: float = 0.06e6  # of it, what one SM can draw
     launch_us: float = 1.0
@@ -66,6 +68,7 @@ class Work:
     stored: int  # bytes of D of one tile
     partial: int  # bytes of sums that CTAs which share K read from each other
     shares: bool  # whether CTAs share loads
+    together: bool  # whether consumers share a tile
     turns: bool  # whether consumers take whole tiles in turns
     moved: int  # bytes of all operands and D
     sharers: int  # CTAs that share each load of the larger operand
@@ -94,6 +97,7 @@ class Work:
             stored=g.tile_m * g.tile_n * p.output.bytes,
             partial=g.tile_m * g.tile_n * 4 if g.split_k > 1 else 0,
             shares=g.destinations > 1,
+            together=g.readers > 1,
             turns=g.turns,
             moved=batches * (p.a.bits // 8 * k * (m + n) + p.output.bytes * m * n),
             sharers=(g.a if rows > columns else g.b).sharers,
@@ -209,7 +213,8 @@ def _parts(w: Work, r: Rates, active: int, sms: int) -> tuple[float, float]:
 def _stage(w: Work, r: Rates, active: int, sms: int) -> float:
     """Cycles of one stage of one CTA."""
     wgmma, l2 = _parts(w, r, active, sms)
-    return max(wgmma, l2) + r.overlap * min(wgmma, l2) + r.stage
+    waits = r.stage + w.shares * r.shared + w.together * r.together
+    return max(wgmma, l2) + r.overlap * min(wgmma, l2) + waits
 
 
 def bound(w: Work, r: Rates, sms: int) -> str:
