@@ -13,8 +13,8 @@ import typer
 
 from ptxgen.app.check_cli import check
 from ptxgen.app.layout_cli import layout_app
-from ptxgen.app.tune_cli import tune
 from ptxgen.app.prove_cli import prove
+from ptxgen.app.tune_cli import tune
 
 app = typer.Typer(
     name="ptxgen",
