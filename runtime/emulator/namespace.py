@@ -22,6 +22,7 @@ from . import (
     functions_bits,
     functions_f64,
     functions_float,
+    map_memory,
     matrix,
     mbarrier,
     mbarrier_forms,
@@ -29,6 +30,7 @@ from . import (
     order,
     register_pool,
     tma,
+    visibility,
     warp,
     wgmma,
     whole_warp,
@@ -141,11 +143,16 @@ NAMESPACE: dict[str, Any] = {
         )
     },
     "init_fence": order.init_fence, "proxy_fence": order.proxy_fence, "order_fence": order.fence,
+    "grid_waited": visibility.grid_waited,
     "check_rank": mbarrier_forms.check_rank,
     **{
         name: getattr(tma, name)
+        for name in ("tensor_load", "tensor_store", "tensor_prefetch", "lane_value")
+    },
+    **{
+        name: getattr(map_memory, name)
         for name in (
-            "tensor_load", "tensor_store", "tensor_prefetch", "prefetch_tensor_map", "lane_value",
+            "prefetch_tensor_map", "map_replace", "map_copy", "map_release", "map_acquire",
         )
     },
     **{

@@ -360,10 +360,6 @@ def _check_descriptor(call: Call, d: Descriptor, name: str) -> None:
             f"wgmma operand {name} ({d}): {problem}",
             path=call.path,
             line=call.shape.line,
-            reason="the swizzle pattern uses absolute address bits",
-            cure="place tiles on 1024, 512 or 256 bytes for 128-, 64-, 32-byte swizzle, or say "
-            "in the base offset where the pattern starts",
-            isa="9.7.16.5.1 Shared memory matrix layout",
         )
 
 
