@@ -81,7 +81,8 @@ _RACES = (
          "8.5 Scope"),
     Rule("in-flight", "always", "memory touched while an asynchronous copy into it is pending",
          "the bytes are undefined until the copy has completed and its completion was waited for",
-         "wait on the mbarrier of the copy before touching its destination", "8.9.1 Async ops"),
+         "wait on the mbarrier of the copy (or its group) before touching its destination",
+         "8.9.1 Async ops"),
 )  # fmt: skip
 
 _COPIES = (
@@ -188,7 +189,7 @@ _MBARRIERS = (
 
 _WGMMA = (
     Rule("wgmma-in-flight", "always", "accumulators or A registers touched while wgmma has them",
-         "they belong to wgmma until its group has completed",
+         "accumulators and A registers belong to wgmma until its group has completed",
          "wgmma.wait_group before the registers are read or written",
          "9.7.16.7.3 wgmma.wait_group"),
     Rule("wgmma-fence", "checked", "registers touched, then wgmma, without wgmma.fence",

@@ -120,9 +120,6 @@ def set_max_registers(p: Path, increase: int, count: int, line: int) -> bool:
             f"setmaxnreg.{word} {count}, which is {other} the {warp.registers} it has",
             path=p,
             line=line,
-            reason="inc must not lower and dec must not raise the count",
-            cure="check the entry count (.maxnreg, or .reqntid with .minnctapersm)",
-            isa="9.7.19.5 setmaxnreg",
         )
     if increase and pool.free < 32 * change:
         counts = ", ".join(f"warp {w.index} {w.registers}" for w in p.C.warps)
