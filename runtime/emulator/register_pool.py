@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 
 from ptxgen.isa.arch import (
@@ -29,14 +28,13 @@ class RegisterPool:
 
     entry: int
     free: int = 0
-    changes: Counter[int] = field(default_factory=Counter)  # setmaxnreg by warp
 
     def use(self, warps: Sequence[Warp]) -> RegisterUse:
         """What the warps hold, for the report."""
         return RegisterUse(
             self.entry,
             tuple(w.registers for w in warps),
-            tuple(self.changes[w.index] for w in warps),
+            tuple(len(w.resizes) for w in warps),
         )
 
     def describe(self) -> str:
@@ -127,7 +125,6 @@ def set_max_registers(p: Path, increase: int, count: int, line: int) -> bool:
         return True
     p.token = None
     pool.free -= 32 * change
-    pool.changes[warp.index] += 1
     warp.registers = count
     p.C.machine_epoch.bump()
     return False
