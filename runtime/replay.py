@@ -52,6 +52,8 @@ def command(step: BoundStep, metas: Mapping[str, ArrayMeta], file: Path) -> str:
     words += ["--block", str(spec.block), "--cluster", str(spec.cluster)]
     if spec.smem_bytes:
         words += ["--smem", str(spec.smem_bytes)]
+    if step.step.pdl:
+        words.append("--pdl")
     for param, value in zip(spec.params, step.params, strict=True):
         if isinstance(param, TensorMapParam):
             text = _map(param, metas[param.arg])

@@ -12,6 +12,7 @@ from ptxgen.app.prove import SOURCES, Options, Proof, sources_digest
 from ptxgen.app.sweep import MODES
 from ptxgen.kernels.gemm_proof import PROOFS
 from ptxgen.kernels.registry import FAMILIES
+from ptxgen.view.base import count
 
 FATES = ("killed", "survived", "equivalent")
 HEAD = """# Proofs
@@ -41,7 +42,8 @@ any order of warps), and ptxas fits every role into its count without a spill or
 
 def line(proof: Proof, kept: bool, place: str) -> str:
     """One finished part, for stderr."""
-    told = f"{proof.verdict}, {proof.runs} schedules, {len(proof.findings)} findings"
+    told = f"{proof.verdict}, {count(proof.runs, 'schedule')}, "
+    told += count(len(proof.findings), "finding")
     if proof.mutants:
         told += f", {proof.killed} of {proof.mutants} mutants killed ({proof.percent:.1f} %)"
     return f"{place} {proof.name}: {told}, {'kept' if kept else f'{proof.seconds:.1f} s'}"
@@ -70,9 +72,10 @@ def totals(proofs: Sequence[Proof]) -> str:
         f"{sum(p.count(f) for p in proofs):,} {f}" for f in ("killed", "survived", "equivalent")
     )
     return (
-        f"{kernels} kernels and {len(proofs) - kernels} foreign programs, "
-        f"{sum(p.runs for p in proofs):,} clean runs, {sum(len(p.findings) for p in proofs)} "
-        f"findings. {sum(p.mutants for p in proofs):,} mutants: {', '.join(fates)}."
+        f"{count(kernels, 'kernel')} and {count(len(proofs) - kernels, 'foreign program')}, "
+        f"{count(sum(p.runs for p in proofs), 'clean run')}, "
+        f"{count(sum(len(p.findings) for p in proofs), 'finding')}. "
+        f"{count(sum(p.mutants for p in proofs), 'mutant')}: {', '.join(fates)}."
     )
 
 

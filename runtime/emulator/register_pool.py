@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 
 from ptxgen.isa.arch import (
@@ -29,14 +28,13 @@ class RegisterPool:
 
     entry: int
     free: int = 0
-    changes: Counter[int] = field(default_factory=Counter)  # setmaxnreg by warp
 
     def use(self, warps: Sequence[Warp]) -> RegisterUse:
         """What the warps hold, for the report."""
         return RegisterUse(
             self.entry,
             tuple(w.registers for w in warps),
-            tuple(self.changes[w.index] for w in warps),
+            tuple(len(w.resizes) for w in warps),
         )
 
     def describe(self) -> str:
@@ -73,18 +71,19 @@ class PoolWait:
 def entry_registers(program: Program) -> int | None:
     """Registers a thread has at entry, as ptxas fixes them; None where it cannot know them.
 
-    With .reqntid (or .maxntid) and .minnctapersm: what fits the SM, but no more than the smallest
-    setmaxnreg.inc of the program.
+    With .maxnreg that; with .reqntid (or .maxntid) and .minnctapersm what fits the SM. In either
+    case no more than the smallest setmaxnreg.inc of the program.
     """
     directives = program.directives
-    if "maxnreg" in directives:
-        return min(directives["maxnreg"][0], REGISTERS_PER_THREAD)
     threads = directives.get("reqntid") or directives.get("maxntid")
     ctas = directives.get("minnctapersm")
-    if not threads or not ctas:
+    if "maxnreg" in directives:
+        fits = directives["maxnreg"][0]
+    elif threads and ctas:
+        rounded = (prod(threads) + 127) // 128 * 128
+        fits = REGISTERS_PER_SM // (rounded * ctas[0]) // 8 * 8
+    else:
         return None
-    rounded = (prod(threads) + 127) // 128 * 128
-    fits = REGISTERS_PER_SM // (rounded * ctas[0]) // 8 * 8
     increases = [
         op.operands[0].value
         for op in program.ops
@@ -120,9 +119,6 @@ def set_max_registers(p: Path, increase: int, count: int, line: int) -> bool:
             f"setmaxnreg.{word} {count}, which is {other} the {warp.registers} it has",
             path=p,
             line=line,
-            reason="inc must not lower and dec must not raise the count",
-            cure="check the entry count (.maxnreg, or .reqntid with .minnctapersm)",
-            isa="9.7.19.5 setmaxnreg",
         )
     if increase and pool.free < 32 * change:
         counts = ", ".join(f"warp {w.index} {w.registers}" for w in p.C.warps)
@@ -130,7 +126,6 @@ def set_max_registers(p: Path, increase: int, count: int, line: int) -> bool:
         return True
     p.token = None
     pool.free -= 32 * change
-    pool.changes[warp.index] += 1
     warp.registers = count
     p.C.machine_epoch.bump()
     return False

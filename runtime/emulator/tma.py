@@ -46,9 +46,7 @@ def _check_shared(p: Path, tmap: TensorMap, offset: int, line: int) -> None:
             f"which is not a multiple of {atom}",
             path=p,
             line=line,
-            reason="the swizzle uses absolute address bits: the pattern would start in its middle",
             cure=f"align the tile to {atom} bytes",
-            isa=ISA,
         )
 
 
@@ -112,7 +110,7 @@ def destinations(
     if barrier_cta is not cta:
         raise hazard("mbarrier-cta", "the mbarrier of a copy lies in another CTA than its "
                      "destination", path=p, line=line,
-                     cure="signal a barrier of the CTA that receives", isa=ISA)  # fmt: skip
+                     cure="signal a barrier of the CTA that receives")  # fmt: skip
     if multicast is None:
         return [(cta, offset, cta.shared_base | barrier_offset)]
     outside = multicast >> p.C.cluster_size
@@ -122,9 +120,7 @@ def destinations(
             f"multicast mask {multicast:#x} in a cluster of {p.C.cluster_size} CTAs",
             path=p,
             line=line,
-            reason="each bit names a CTA rank of the cluster",
             cure=f"use bits 0..{p.C.cluster_size - 1}",
-            isa=ISA,
         )
     found = []
     for rank in range(p.C.cluster_size):

@@ -380,7 +380,5 @@ def _mismatch(p: Path, call: Call, shape: Shape, a: int, b: int, scale_d: bool) 
         f"the warps of a warpgroup issue different wgmmas: {what}",
         path=p,
         line=shape.line,
-        reason="all threads of the warpgroup must execute the same instruction with equal operands",
-        cure="compute descriptors from values that are equal in the whole warpgroup",
-        isa=ISA,
+        lines=(call.shape.line,) if call.shape is not shape else (),
     )
