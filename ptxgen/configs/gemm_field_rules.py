@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from ptxgen.configs.base import Rule, spell
-from ptxgen.configs.gemm import SPAN, SWITCH
+from ptxgen.configs.gemm import PROMOTIONS, SPAN, SWITCH
 from ptxgen.errors import Violation
 from ptxgen.isa import arch
 
@@ -108,6 +108,16 @@ def _stages(g: Gemm) -> Iterator[Violation]:
         )  # fmt: skip
 
 
+def _l2_promotion(g: Gemm) -> Iterator[Violation]:
+    if g.config.l2_promotion not in PROMOTIONS:
+        yield Violation(
+            field="l2_promotion", got=str(g.config.l2_promotion),
+            rule=f"must be one of {', '.join(map(str, PROMOTIONS))}",
+            why="a tensor map has no other promotion",
+            fix=f"use l2_promotion={min(PROMOTIONS, key=lambda n: abs(n - g.config.l2_promotion))}",
+        )  # fmt: skip
+
+
 FIELD_RULES: tuple[Rule[Gemm], ...] = (
     Rule(
         name="tile_m", text="tile M is 64..384 in steps of 64",
@@ -137,4 +147,8 @@ FIELD_RULES: tuple[Rule[Gemm], ...] = (
                       "third has nothing to overlap with"),
     ),
     Rule(name="stages", text="at least one stage", check=_stages),
+    Rule(
+        name="l2_promotion", text="L2 is asked for nothing, 64, 128 or 256 bytes",
+        check=_l2_promotion,
+    ),
 )  # fmt: skip

@@ -24,6 +24,7 @@ from ptxgen.layout.tensor_map import box_bytes
 from ptxgen.models.pipeline import Ring, RingBarriers
 from ptxgen.models.registers import RegisterPool, accumulator_registers, producer_consumer, split
 
+CONSUMERS_IN_TURN = 2  # one multiplies while the other stores
 SLAB_RING_BYTES = 16_384  # default D staging a consumer: 2 slabs of 16-bit, 1 of 32-bit columns
 SLAB_COLUMNS = 64  # default width of a slab of D, where the tile has whole ones
 TRANSPOSED_COLUMNS = 8  # of accumulators that a transposed store handles together
@@ -116,10 +117,22 @@ class Gemm:
         return bool(self.config.swap_ab)
 
     @property
+    def turns(self) -> bool:
+        """Whether consumers take whole tiles in turns, instead of sharing each."""
+        return self.config.schedule == "pingpong"
+
+    @property
+    def streams(self) -> bool:
+        """Whether clusters share out the stages of the last wave's tiles."""
+        return self.config.schedule == "stream_k"
+
+    @property
     def consumers(self) -> int:
         """Consumer warpgroups: as told, else as many as share the 64-row blocks of the tile."""
         if self.config.consumers:
             return self.config.consumers
+        if self.turns:
+            return CONSUMERS_IN_TURN
         return max(n for n in (1, 2, 3) if self.tile_m // WGMMA_M % n == 0)
 
     @property
@@ -127,9 +140,14 @@ class Gemm:
         return arch.WARPGROUP_THREADS * (1 + self.consumers)
 
     @property
+    def readers(self) -> int:
+        """Consumers that multiply one stage."""
+        return 1 if self.turns else self.consumers
+
+    @property
     def rows(self) -> int:
         """Rows of the tile that one consumer computes."""
-        return self.tile_m // self.consumers
+        return self.tile_m // self.readers
 
     @property
     def blocks(self) -> int:
@@ -158,7 +176,7 @@ class Gemm:
             consumers=self.consumers,
             producer_registers=producer,
             consumer_registers=consumer,
-            accumulators=self.accumulators,
+            accumulators=self.accumulators * (2 if self.problem.promoted else 1),
         )
 
     @property
@@ -216,8 +234,23 @@ class Gemm:
 
     @property
     def out_n(self) -> int:
-        """Columns of the tile that this CTA stores: all, or its share when K is split."""
-        return self.tile_n // self.split_k
+        """Columns of D that this CTA stores: all, or its share when K is split."""
+        return self.d_columns // self.split_k
+
+    @property
+    def d_columns(self) -> int:
+        """Columns of D in a tile: those of the tile, or half as many where two make one."""
+        return self.tile_n // self.problem.halves
+
+    def accumulator_column(self, column: int, half: int = 0) -> int:
+        """Which column of the tile has the sums of a column of D.
+
+        Every part of B that one CTA loads holds rows of its first half, then as many of its second.
+        """
+        if not self.problem.gated:
+            return column
+        part, inside = divmod(column, self.b.part // 2)
+        return part * self.b.part + half * self.b.part // 2 + inside
 
     @property
     def store_unit(self) -> int:
@@ -278,7 +311,7 @@ class Gemm:
 
     @property
     def partial_bytes(self) -> int:
-        """What a consumer shows its peers when K is split: all its accumulators."""
+        """What a consumer shows its peers when K is split or shared out: all its accumulators."""
         return self.accumulators * 4 * arch.WARPGROUP_THREADS
 
     def smem_with(self, stages: int) -> SmemPlan:
@@ -333,7 +366,7 @@ class Gemm:
     @property
     def barriers(self) -> RingBarriers:
         return RingBarriers(
-            consumers=self.consumers,
+            consumers=self.readers,
             destinations=self.destinations,
             tx_bytes=self.a.tx_bytes + self.b.tx_bytes,
         )

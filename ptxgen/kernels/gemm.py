@@ -11,6 +11,7 @@ from ptxgen.kernels.gemm_expect import expectation
 from ptxgen.kernels.gemm_finish import entry_parts, params
 from ptxgen.kernels.gemm_numbers import numbers
 from ptxgen.kernels.gemm_plan import planner
+from ptxgen.kernels.gemm_schedule import stream_params, turn_rows
 from ptxgen.models.stage_time import StageTime, stage_time
 from ptxgen.spec import Dim3, KernelSpec, ScalarParam, TensorMapParam
 from ptxgen.templating.render import render_own
@@ -39,6 +40,8 @@ def entry(g: Gemm) -> str:
         f"{g.cluster_m}x{g.cluster_n}",
         f"splitk{g.split_k}" if g.split_k > 1 else "",
         "swap" if g.swapped else "",
+        "promoted" if p.promoted else "",
+        "" if g.config.schedule == "cooperative" else g.config.schedule,
         *entry_parts(p),
     ]
     return "_".join(filter(None, parts))
@@ -48,10 +51,13 @@ def spec(g: Gemm) -> KernelSpec:
     """What the PTX of this member fixes."""
 
     def load(name: str, operand: Operand) -> TensorMapParam:
+        axes: tuple[int, ...] = (0, 1) if operand.major == "k" else (1, 0)
+        box: tuple[int, ...] = operand.box
+        if g.problem.gated and operand.arg == "b":  # rows of both halves in one box
+            axes, box = (0, 1, 2), (2, box[0] // 2, box[1])
         return TensorMapParam(
-            name=name, arg=operand.arg, dtype=operand.storage.name,
-            axes=(0, 1) if operand.major == "k" else (1, 0), box=operand.box,
-            swizzle=operand.swizzle.span,
+            name=name, arg=operand.arg, dtype=operand.storage.name, axes=axes, box=box,
+            swizzle=operand.swizzle.span, l2=g.config.l2_promotion,
         )  # fmt: skip
 
     store = TensorMapParam(
@@ -65,6 +71,8 @@ def spec(g: Gemm) -> KernelSpec:
         params=(
             *(_with_batch(param) if g.problem.batched else param for param in maps),
             *(ScalarParam(name=name, ptx_type="u32") for name in _scalars(g)),
+            *stream_params(g),
+            ScalarParam(name="raster_group", ptx_type="u32"),
             *params(g.problem),
         ),
         block=Dim3(g.threads),
@@ -88,7 +96,7 @@ def _with_batch(param: TensorMapParam) -> TensorMapParam:
 def _scalars(g: Gemm) -> tuple[str, ...]:
     batches = ("batches",) if g.problem.batched else ()
     share = ("k_tiles_per_cta",) if g.split_k > 1 else ()
-    return ("m_tiles", "n_tiles", *batches, "k_tiles", *share, "raster_group")
+    return ("m_tiles", "n_tiles", *batches, "k_tiles", *share)
 
 
 def build(g: Gemm) -> KernelSource:
@@ -132,7 +140,8 @@ def _roles(g: Gemm) -> tuple[Role, ...]:
         ),
         Role(
             name="consumers", warps=f"4-{3 + 4 * g.consumers}",
-            does=f"each warpgroup multiplies {g.rows} x {g.tile_n} with wgmma and stores it by TMA",
+            does=f"each warpgroup multiplies {g.rows} x {g.tile_n} with wgmma and stores it by TMA"
+            + (", in turns" if g.turns else ""),
         ),
     )  # fmt: skip
 
@@ -151,7 +160,7 @@ def _barriers(g: Gemm) -> tuple[BarrierRow, ...]:
         ),
         BarrierRow(
             name="empty", count=g.stages, arrivals=g.barriers.empty_arrivals,
-            arrivers=f"one thread a consumer{receivers}", tx_bytes=0,
+            arrivers=f"one thread {'of' if g.turns else 'a'} consumer{receivers}", tx_bytes=0,
             waiters="producer lane",
         ),
         *(
@@ -165,4 +174,5 @@ def _barriers(g: Gemm) -> tuple[BarrierRow, ...]:
             name="bar 1+c", count=g.consumers, arrivals=WARPGROUP_THREADS,
             arrivers="consumer c", tx_bytes=0, waiters="consumer c, around its D slabs",
         ),
+        *turn_rows(g),
     )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ptxgen.configs.gemm import GemmConfig
+from ptxgen.configs.gemm import GemmConfig, GemmProblem
 from ptxgen.kernels.base import KernelSource
 
 
@@ -19,17 +19,23 @@ class ProofProblem:
 
 
 def proof_problem(source: KernelSource) -> ProofProblem:
-    """Two tiles a CTA and stages + 2 K blocks a tile: ring, phases and epilogue wrap."""
-    config = source.resolved
+    """Two tiles a CTA and stages + 2 K blocks a tile: ring, phases and epilogue wrap.
+
+    With consumers in turns, two tiles each; where tiles are shared out, three on two clusters.
+    """
+    config, problem = source.resolved, source.problem
     assert isinstance(config, GemmConfig)
+    assert isinstance(problem, GemmProblem)
     assert isinstance(config.stages, int)  # "max" is resolved
     (tile_m, tile_n, tile_k), (cluster_m, cluster_n) = config.tile, config.cluster
-    rows, columns = cluster_m * tile_m, 2 * cluster_n * tile_n
+    tiles = {"pingpong": 4, "stream_k": 3}.get(config.schedule, 2)
+    clusters = 2 if config.schedule == "stream_k" else 1
+    rows, columns = cluster_m * tile_m, tiles * cluster_n * tile_n // problem.halves
     if config.swap_ab:
         rows, columns = columns, rows
     return ProofProblem(
         m=rows, n=columns, k=(config.stages + 2) * tile_k * config.split_k,
-        sms=source.spec.cluster.size,
+        sms=clusters * source.spec.cluster.size,
     )  # fmt: skip
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from gemm_finish_limits import FINISH_LIMITS
+
 from ptxgen.isa.arch import SMEM_PER_CTA_BYTES
 
 # Fields at the limit, fields just beyond, the field blamed, and words that the text must have.
@@ -163,6 +165,39 @@ LIMITS: dict[str, tuple[dict[str, Any], dict[str, Any], str, list[str]]] = {
         {"tile": (192, 64, 64), "consumers": 3}, {"tile": (192, 64, 64), "consumers": 2},
         "consumers", ["192 rows", "consumers=1 or consumers=3"],
     ),
+    "schedule": (
+        {"schedule": "pingpong", "tile": (64, 64)}, {"schedule": "streaming", "tile": (64, 64)},
+        "schedule", ["must be cooperative or pingpong", "schedule=cooperative"],
+    ),
+    "turns": (
+        {"schedule": "pingpong", "tile": (192, 64), "consumers": 2, "stages": 2},
+        {"schedule": "pingpong", "tile": (192, 64), "consumers": 3, "stages": 2},
+        "consumers", ["must be 2 with schedule=pingpong", "consumers=2"],
+    ),
+    "turns and split": (
+        {"schedule": "cooperative", "tile": (64, 64), "split_k": 2},
+        {"schedule": "pingpong", "tile": (64, 64), "split_k": 2},
+        "split_k", ["must be 1 with schedule=pingpong", "schedule=cooperative"],
+    ),
+    "stream and split": (
+        {"schedule": "stream_k", "tile": (64, 64)},
+        {"schedule": "stream_k", "tile": (64, 64), "split_k": 2},
+        "split_k", ["must be 1 with schedule=stream_k", "split_k=1"],
+    ),
+    "stream sums": (
+        {"dtype": "f16", "schedule": "stream_k"},
+        {"dtype": "f16", "acc_dtype": "f16", "schedule": "stream_k"},
+        "schedule", ["acc_dtype=f16", "acc_dtype=f32"],
+    ),
+    "registers of turns": (  # 128 rows a consumer: 200 + 26 <= 232 < 208 + 26
+        {"schedule": "pingpong", "tile": (128, 200), "stages": 2},
+        {"schedule": "pingpong", "tile": (128, 208), "stages": 2},
+        "consumer_registers", ["208 accumulators", "use tile_n<=200"],
+    ),
+    "l2_promotion": (
+        {"l2_promotion": 256}, {"l2_promotion": 512}, "l2_promotion",
+        ["0, 64, 128, 256", "l2_promotion=256"],
+    ),
     "wait_depth": (
         {"wait_depth": 1}, {"wait_depth": 2}, "wait_depth", ["0 or 1", "wait_depth=1"],
     ),
@@ -251,4 +286,5 @@ LIMITS: dict[str, tuple[dict[str, Any], dict[str, Any], str, list[str]]] = {
         {"tile": (256, 192, 64), "stages": "max"}, {"tile": (256, 192, 192), "stages": "max"},
         "tile", ["with 2 stages", "tile_n<="],
     ),
+    **FINISH_LIMITS,
 }  # fmt: skip

@@ -31,6 +31,8 @@ REFERENCES = (
     "gemm:split_k=4,cluster=1x1,tile=128x64,stages=max",
     "gemm:swap_ab=1,cluster=1x1,tile=64x16,stages=max", "gemm:dtype=tf32,tile=128x128",
     "gemm:dtype=e4m3,b_dtype=e5m2,cluster=2x2,tile=64x128", "gemm:dtype=u8,b_dtype=s8",
+    "gemm:schedule=pingpong,tile=128x128", "gemm:schedule=pingpong,tile=64x256,cluster=1x1",
+    "gemm:schedule=stream_k,stages=3", "gemm:schedule=stream_k,tile=64x32,cluster=1x1,batched=1",
     "gemm:dtype=f16,acc_dtype=f16", "gemm:alpha=1,beta=1,bias=row,activation=gelu",
 )  # fmt: skip
 
@@ -61,6 +63,11 @@ class Contract:
     def consumers(self) -> list[int]:
         """Warpgroups, rows of each."""
         return self.numbers(r"each of (\d+) warpgroups multiplies (\d+) rows")
+
+    @property
+    def readers(self) -> int:
+        """Warpgroups that multiply one stage: all, or one at a time."""
+        return 1 if "They take turns" in self.text else self.consumers[0]
 
     def instructions(self, prefix: str) -> Iterator[ast.Instruction]:
         return (i for i in self.entry.instructions() if i.mnemonic.startswith(prefix))
@@ -114,7 +121,7 @@ def test_title_and_roles(contract: Contract) -> None:
     groups, rows = contract.consumers
     assert groups == (last - producer) // 4
     tile_m, tile_n, _, _ = contract.tile
-    assert groups * rows == tile_m
+    assert contract.readers * rows == tile_m
     (n,) = contract.numbers(r"rows by (\d+)\n")
     assert n == tile_n
     assert f"// {contract.entry.name}\n" == contract.text.splitlines(keepends=True)[0]
@@ -186,9 +193,24 @@ def test_barriers(contract: Contract) -> None:
         + [("%smem", offset, arrivals) for offset, arrivals in split_barriers(contract)]
     )
     assert contract.immediates("mbarrier.arrive.expect_tx", 2) == Counter([tx_bytes])
-    groups, _ = contract.consumers
-    assert empty == groups * len(receivers(contract))
+    assert empty == contract.readers * len(receivers(contract))
     assert tx_bytes == sum(landing_bytes(contract))
+
+
+def test_turns(contract: Contract) -> None:
+    """The named barriers of consumers in turns: nobody else's, and all threads of both."""
+    arrives = list(contract.instructions("bar.arrive"))
+    if "They take turns" not in contract.text:
+        assert arrives == []
+        return
+    first, threads = contract.numbers(r"bar (\d+)\+c +(\d+) threads: c waits, the other tells")
+    groups, _ = contract.consumers
+    assert first == 1 + groups  # behind those of the slabs
+    assert threads == groups * 128
+    assert re.search(rf"add\.u32 %my_turn, %consumer, {first};", contract.ptx)
+    assert re.search(rf"sub\.u32 %other_turn, {2 * first + 1}, %my_turn;", contract.ptx)
+    assert f"@%follows bar.sync %my_turn, {threads};" in contract.ptx
+    assert [str(i) for i in arrives] == [f"@%hands_over bar.arrive %other_turn, {threads};"]
 
 
 def split_barriers(contract: Contract) -> Iterator[tuple[int, int]]:
