@@ -73,6 +73,9 @@ class PointerParam:
     `arg` is a launch argument or, with `workspace`, scratch memory that the plan asks for by this
     name and the runtime owns. With dtype "any" it is open: any array may be passed, or a number,
     since PTX declares 64-bit numbers and pointers alike.
+
+    Where every element is read before the same element of the argument `in_place` is written, and
+    by nobody later, the two may be the very same array.
     """
 
     name: str
@@ -81,6 +84,7 @@ class PointerParam:
     access: Access = "read"
     align: int = 16
     workspace: bool = False
+    in_place: str = ""  # an argument that is written
 
     @property
     def is_open(self) -> bool:

@@ -42,7 +42,7 @@ def array_violations(
         if name in by_pointer and not foreign:  # the rules of tensor maps refuse stride 0 anyway
             yield from _distinct(name, metas[name])
     if not foreign:
-        yield from _overlaps(outputs, metas)
+        yield from _overlaps(spec, outputs, metas)
 
 
 def _element_type(param: TensorMapParam | PointerParam, meta: ArrayMeta) -> Iterator[Violation]:
@@ -96,11 +96,19 @@ def _distinct(name: str, meta: ArrayMeta) -> Iterator[Violation]:
             )
 
 
-def _overlaps(outputs: list[str], metas: Mapping[str, ArrayMeta]) -> Iterator[Violation]:
+def _overlaps(
+    spec: KernelSpec, outputs: list[str], metas: Mapping[str, ArrayMeta]
+) -> Iterator[Violation]:
+    in_place = {
+        (p.in_place, p.arg)
+        for p in spec.params
+        if isinstance(p, PointerParam) and p.in_place in metas and p.arg in metas
+        and _same(metas[p.arg], metas[p.in_place])
+    }  # fmt: skip
     for index, name in enumerate(outputs):
         others = [n for n in metas if n != name and n not in outputs[: index + 1]]
         for other in others:
-            if overlap(metas[name], metas[other]):
+            if (name, other) not in in_place and overlap(metas[name], metas[other]):
                 yield Violation(
                     field=name,
                     got=_where(metas[name]),
@@ -108,6 +116,10 @@ def _overlaps(outputs: list[str], metas: Mapping[str, ArrayMeta]) -> Iterator[Vi
                     why="CTAs write one while others still read or write the other",
                     fix=f"pass a separate array for {name}",
                 )
+
+
+def _same(a: ArrayMeta, b: ArrayMeta) -> bool:
+    return (a.address, a.shape, a.strides, a.dtype) == (b.address, b.shape, b.strides, b.dtype)
 
 
 def _where(meta: ArrayMeta) -> str:

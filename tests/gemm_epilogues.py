@@ -28,6 +28,13 @@ GATED = (
     "gemm:gated=1,tile=64x64,cluster=1x2,dtype=e4m3,accumulate=promoted,wait_depth=0,scales=row",
     "gemm:gated=1,tile=64x96,dtype=tf32,cluster=1x1",
 )
+IN_TURNS = (
+    "gemm:schedule=pingpong,tile=64x64,stages=3,gated=1,activation=relu,amax=1",
+    "gemm:schedule=pingpong,tile=64x64,stages=3,dtype=e4m3,scales=row,bias=row,amax=1,out_scale=1,"
+    "out_dtype=e4m3",
+    "gemm:schedule=pingpong,tile=64x64,stages=3,dtype=e4m3,accumulate=promoted,wait_depth=0,"
+    "scales=tensor",
+)
 # Nothing is rounded on integers: alpha is 2, beta -1.
 EXACT = (
     "gemm:tile=64x64,stages=2,alpha=1",
@@ -48,6 +55,7 @@ EXACT = (
     "gemm:tile=192x48,cluster=2x2,stages=2,beta=1,bias=row",
     *SCALED,
     *GATED,
+    *IN_TURNS,
 )
 ROUNDED = (
     "gemm:tile=64x64,stages=2,alpha=1,beta=1,bias=column,activation=gelu",

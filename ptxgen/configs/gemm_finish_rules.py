@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from ptxgen.configs.base import Rule
 from ptxgen.configs.gemm_field_rules import nearest
 from ptxgen.errors import Violation
+from ptxgen.models.registers import WGMMA_OVERHEAD_REGISTERS
 
 if TYPE_CHECKING:
     from ptxgen.configs.gemm_shape import Gemm
 
 GATED_COLUMNS = 32  # of a CTA's part of B: 16 of each half go by one stmatrix
 PROMOTED_K = 128  # elements whose sum stays in the tensor core
+COLUMN_STEP = 32  # of the widths that are proposed
 
 
 def _gated(g: Gemm) -> Iterator[Violation]:
@@ -78,6 +80,35 @@ def _promoted_depth(g: Gemm) -> Iterator[Violation]:
         )  # fmt: skip
 
 
+def _finish_registers(g: Gemm) -> Iterator[Violation]:
+    """What an epilogue takes beside the accumulators."""
+    has, own = g.registers.roles[1].registers, WGMMA_OVERHEAD_REGISTERS
+    needs = {what: n for what, n in _needs(g) if n}
+    most = has - own - sum(needs.values())
+    if needs and g.accumulators > most:
+        terms = " + ".join(f"{what} {n}" for what, n in needs.items())
+        widest = 2 * most // g.blocks // COLUMN_STEP * COLUMN_STEP
+        yield Violation(
+            field="tile_n", got=str(g.tile_n),
+            rule=f"its {g.accumulators} accumulators leave {has - g.accumulators} registers of "
+            f"{has}, the epilogue needs {has - most}",
+            why=f"{own} for addresses + {terms}: loads are in flight together, and with less they "
+            "would spill",
+            fix=f"use tile_n<={widest}",
+        )  # fmt: skip
+
+
+def _needs(g: Gemm) -> Iterator[tuple[str, int]]:
+    """Registers that each part of an epilogue takes, by what ptxas 13.0 and 13.5 spill without."""
+    p = g.problem
+    yield "bias", 24 * (p.bias != "none")
+    yield "scales", 24 * (p.scales == "row")
+    yield "C", 12 * p.beta
+    yield p.activation, 12 * (p.activation not in ("none", "relu"))
+    yield "amax", 4 * p.amax
+    yield "factors", 2 * (p.alpha + p.out_scale)
+
+
 FINISH_RULES: tuple[Rule[Gemm], ...] = (
     Rule(
         name="gated", text="two products in one D: K-major B, no C, no bias, K in one CTA",
@@ -98,5 +129,13 @@ FINISH_RULES: tuple[Rule[Gemm], ...] = (
     Rule(
         name="promoted depth", text="sums leave the tensor core every 128 of K",
         check=_promoted_depth, needs=("promoted", "tile_k"),
+    ),
+)  # fmt: skip
+
+# After those on the widths and registers of a tile.
+FINISH_REGISTER_RULES: tuple[Rule[Gemm], ...] = (
+    Rule(
+        name="epilogue registers", text="an epilogue fits beside the accumulators",
+        check=_finish_registers, needs=("accumulators", "epilogue sums"),
     ),
 )  # fmt: skip

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ptxgen.configs.base import Rule, spell
 from ptxgen.configs.gemm_field_rules import CONSUMERS, FIELD_RULES, nearest
-from ptxgen.configs.gemm_finish_rules import FINISH_RULES, GATED_COLUMNS
+from ptxgen.configs.gemm_finish_rules import FINISH_REGISTER_RULES, FINISH_RULES, GATED_COLUMNS
 from ptxgen.configs.gemm_schedule_rules import SCHEDULE_RULES
 from ptxgen.configs.gemm_type_rules import TYPE_RULES
 from ptxgen.errors import Violation
@@ -320,6 +320,7 @@ RULES: tuple[Rule[Gemm], ...] = (
         name="accumulators", text="accumulators fit in a consumer's registers",
         check=_accumulators, needs=WIDTH,
     ),
+    *FINISH_REGISTER_RULES,
     Rule(
         name="one wgmma", text="the accumulators of one wgmma fit in the registers at entry",
         check=_one_wgmma, needs=WIDTH,

@@ -95,7 +95,7 @@ def params(p: GemmProblem) -> tuple[Param, ...]:
     if p.beta:
         found += (
             ScalarParam(name="beta", ptx_type="f32"),
-            PointerParam(name="c", arg="c", dtype=p.output.name),
+            PointerParam(name="c", arg="c", dtype=p.output.name, in_place="d"),
             ScalarParam(name="c_pitch", ptx_type="u64"),
         )
         if p.batched:
@@ -205,6 +205,7 @@ def _lines(p: GemmProblem) -> tuple[str, ...]:
         notes.append(f"scale = {'alpha ' if p.alpha else ''}{a} {b}, multiplied in f32")
     if p.beta:
         notes.append("The bias is added first, then beta C. Where beta is 0, C is not read.")
+        notes.append("C may be D itself: a lane reads its elements before their slab is stored.")
     if p.bias != "none":
         notes.append(
             f"bias: {p.bias_type.name}" + (", the same in every batch" if p.batched else "")

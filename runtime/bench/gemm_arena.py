@@ -52,6 +52,11 @@ class Arena:
         self.ours = torch.empty(case.m, case.n, device="cuda", dtype=out)
         self.theirs = torch.empty_like(self.ours)
         self._scales = [torch.full((), scale, device="cuda") for scale in SCALES]
+        if case.scaling == "row_wise":  # a row of A, a column of D: 0.5 to 1 times those
+            self._scales = [
+                scale * (1 - torch.rand(extent, device="cuda") / 2)
+                for scale, extent in zip(SCALES, (case.m, case.n), strict=True)
+            ]
 
     def _operand(self, extent: int, major: str) -> Any:
         """One [extent, K] operand; MN-major ones are the transpose of a row-major array."""
@@ -67,14 +72,16 @@ class Arena:
         return x if major == "k" else x.T
 
     @property
-    def scalars(self) -> dict[str, float]:
-        """Launch arguments beside the arrays."""
+    def scales(self) -> dict[str, Any]:
+        """Launch arguments beside A, B and D."""
+        if self.case.scaling == "row_wise":
+            return dict(zip(("scale_a", "scale_b"), self._scales, strict=True))
         return {"alpha": SCALES[0] * SCALES[1]} if self.problem.alpha else {}
 
     def run(self, kernel: Kernel) -> Run:
         """Our side: a function that launches `kernel` on one input set."""
         launches = [
-            runtime.prepare(kernel, args={"a": a, "b": b, "d": self.ours} | self.scalars)
+            runtime.prepare(kernel, args={"a": a, "b": b, "d": self.ours} | self.scales)
             for a, b in zip(self.a, self.b, strict=True)
         ]
         return lambda i: launches[i]()
@@ -88,6 +95,8 @@ class Arena:
             return lambda i: torch._int_mm(a[i], b[i], out=out)
         if self.problem.a.bits == 8:
             scale_a, scale_b = self._scales
+            if self.case.scaling == "row_wise":
+                scale_a, scale_b = scale_a[:, None], scale_b[None]
             return lambda i: torch._scaled_mm(
                 a[i], b[i], scale_a=scale_a, scale_b=scale_b, out_dtype=out.dtype,
                 use_fast_accum=True, out=out,
@@ -134,7 +143,10 @@ class Arena:
         exact = torch.float32 if self.ours.dtype.is_floating_point else torch.float64
         product = self.a[0].to(exact) @ self.b[0].to(exact).T
         torch.backends.cuda.matmul.allow_tf32 = allowed
-        return product * self.scalars.get("alpha", 1.0)
+        if self.case.scaling == "row_wise":
+            scale_a, scale_b = self._scales
+            return product * scale_a[:, None] * scale_b
+        return product * self.scales.get("alpha", 1.0)
 
 
 def _error(found: Any, reference: Any) -> float:

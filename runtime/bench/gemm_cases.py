@@ -51,7 +51,7 @@ class Case:
     n: int
     k: int
     order: str = "TN"
-    scaling: str = "none"  # none, per_tensor
+    scaling: str = "none"  # none, per_tensor, row_wise
 
     @property
     def problem(self) -> GemmProblem:
@@ -60,6 +60,7 @@ class Case:
         return GemmProblem(
             dtype=self.dtype, a_major=a_major, b_major=b_major,
             alpha=int(self.scaling == "per_tensor"),
+            scales="row" if self.scaling == "row_wise" else "none",
         )  # fmt: skip
 
     @property
@@ -90,6 +91,7 @@ def _cases() -> Iterator[Case]:
     for order in ("NN", "NT", "TT"):
         yield from _of("order", "bf16", ORDERED, order=order)
     yield from _of("fp8", "e4m3", FP8, scaling="per_tensor")
+    yield from _of("fp8", "e4m3", FP8, scaling="row_wise")
     yield from _of("tf32", "tf32", (LARGE,))
     yield from _of("int8", "s8", (LARGE,))
     yield from _of("sustained", "bf16", (LARGE,))

@@ -71,7 +71,8 @@ def gemm(
 
         D = out_scale activation(alpha scale_a scale_b sum + beta C + bias)
 
-    `c` is an array like D (beta is 1 if not told; where it is 0, C is not read), `bias` [N] or
+    `c` is an array like D (beta is 1 if not told; where it is 0, C is not read), and may be
+    `out` itself; `bias` [N] or
     [M, 1] in f32 or the type of D, `activation` one of relu, gelu, gelu_tanh, silu. `scale_a` and
     `scale_b` are f32 arrays of one element each, or [M] and [N]: operands in fp8 stand for
     `a * scale_a[:, None]` and `b * scale_b`. `out_scale` is an f32 array of one element. `amax`,

@@ -13,6 +13,8 @@ import pytest
 from machines import ARRAYS, Runner
 
 import runtime
+from ptxgen.configs.gemm import GemmConfig
+from ptxgen.errors import ArgumentError
 from ptxgen.isa.dtypes import dtype
 from runtime.ops import gemm
 
@@ -64,6 +66,35 @@ def test_a_residual_needs_no_beta(runner: Runner) -> None:
     a, w, c = integers(M, K), integers(N, K, seed=1), integers(M, N, seed=2)
     for d, _ in each(runner, a, w, c=c):
         assert_equal(d, sums(a, w) + c.astype(np.float64))
+
+
+@pytest.mark.parametrize("out_dtype", ["bf16", "f32", "e4m3"])
+@pytest.mark.parametrize("config", [None, "pingpong", "swapped", "split"])
+def test_c_in_place(config: str | None, out_dtype: str, runner: Runner) -> None:
+    """D += A B, on several tiles a CTA: every element is read before it is written."""
+    made = {
+        None: None,
+        "pingpong": GemmConfig(tile=(64, 64), stages=2, cluster=(2, 1), schedule="pingpong"),
+        "swapped": GemmConfig(tile=(64, 16), stages=2, cluster=(1, 1), swap_ab=1),
+        "split": GemmConfig(tile=(64, 64), stages=2, cluster=(1, 1), split_k=4),
+    }[config]
+    if config == "swapped" and out_dtype == "e4m3":
+        pytest.skip("8-bit D is not stored swapped")
+    a, w = integers(200, K), integers(272, K, seed=1)
+    c = integers(200, 272, kind=dtype(out_dtype).np_dtype, seed=2)
+    want = sums(a, w) + c.astype(np.float64)
+    for backend in runner.backends:
+        put, get = ARRAYS[backend].put, ARRAYS[backend].get
+        d = put(c.copy())
+        gemm(put(a), put(w).T, c=d, out=d, config=made, backend=backend)
+        runtime.wait(d, backend=backend)
+        assert_equal(get(d), np.clip(want, -448, 448) if out_dtype == "e4m3" else want)
+
+
+def test_c_may_not_lie_across_d(runner: Runner) -> None:
+    whole = integers(M + 1, N)
+    with pytest.raises(ArgumentError, match="must not overlap c"):
+        gemm(integers(M, K), integers(N, K).T, c=whole[1:], out=whole[:-1], backend="emulator")
 
 
 def test_c_is_not_read_where_beta_is_0(runner: Runner) -> None:
