@@ -80,7 +80,10 @@ def _space(problem: GemmProblem, swapped_n: int) -> tuple[GemmConfig, ...]:
 
 def _configs(problem: GemmProblem, fields: Iterable[dict[str, Any]]) -> tuple[GemmConfig, ...]:
     """Those that are legal, with the deepest ring where none is told; each once."""
-    made = (GemmConfig(**{"stages": "max"} | f) for f in fields)
+    base: dict[str, Any] = {"stages": "max"}
+    if problem.promoted:
+        base["wait_depth"] = 0  # the sums of a stage are read at once
+    made = (GemmConfig(**base | f) for f in fields)
     return tuple(dict.fromkeys(c for c in made if not Gemm(problem, c).check()))
 
 

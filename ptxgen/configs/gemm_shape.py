@@ -122,6 +122,11 @@ class Gemm:
         return self.config.schedule == "pingpong"
 
     @property
+    def streams(self) -> bool:
+        """Whether clusters share out the stages of the last wave's tiles."""
+        return self.config.schedule == "stream_k"
+
+    @property
     def consumers(self) -> int:
         """Consumer warpgroups: as told, else as many as share the 64-row blocks of the tile."""
         if self.config.consumers:
@@ -171,7 +176,7 @@ class Gemm:
             consumers=self.consumers,
             producer_registers=producer,
             consumer_registers=consumer,
-            accumulators=self.accumulators,
+            accumulators=self.accumulators * (2 if self.problem.promoted else 1),
         )
 
     @property
@@ -229,8 +234,23 @@ class Gemm:
 
     @property
     def out_n(self) -> int:
-        """Columns of the tile that this CTA stores: all, or its share when K is split."""
-        return self.tile_n // self.split_k
+        """Columns of D that this CTA stores: all, or its share when K is split."""
+        return self.d_columns // self.split_k
+
+    @property
+    def d_columns(self) -> int:
+        """Columns of D in a tile: those of the tile, or half as many where two make one."""
+        return self.tile_n // self.problem.halves
+
+    def accumulator_column(self, column: int, half: int = 0) -> int:
+        """Which column of the tile has the sums of a column of D.
+
+        Every part of B that one CTA loads holds rows of its first half, then as many of its second.
+        """
+        if not self.problem.gated:
+            return column
+        part, inside = divmod(column, self.b.part // 2)
+        return part * self.b.part + half * self.b.part // 2 + inside
 
     @property
     def store_unit(self) -> int:
@@ -291,7 +311,7 @@ class Gemm:
 
     @property
     def partial_bytes(self) -> int:
-        """What a consumer shows its peers when K is split: all its accumulators."""
+        """What a consumer shows its peers when K is split or shared out: all its accumulators."""
         return self.accumulators * 4 * arch.WARPGROUP_THREADS
 
     def smem_with(self, stages: int) -> SmemPlan:

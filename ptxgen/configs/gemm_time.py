@@ -78,13 +78,13 @@ class Work:
         rows, columns = (n, m) if g.swapped else (m, n)
         waves = Waves(
             m_tiles=ceil(rows / (g.tile_m * g.cluster_m)),
-            n_tiles=ceil(columns / (g.tile_n * g.cluster_n)),
+            n_tiles=ceil(columns / (g.d_columns * g.cluster_n)),
             batches=batches,
             cluster_size=g.cluster_size,
             resident_ctas=_resident(sms, g.cluster_size),
         )
         p = g.problem
-        loads = [_loaded(g.a, rows, k), _loaded(g.b, columns, k)]
+        loads = [_loaded(g.a, rows, k), _loaded(g.b, columns * g.problem.halves, k)]
         return cls(
             waves=waves,
             stages=ceil(ceil(k / g.tile_k) / g.split_k),
@@ -99,7 +99,7 @@ class Work:
             shares=g.destinations > 1,
             together=g.readers > 1,
             turns=g.turns,
-            moved=batches * (p.a.bits // 8 * k * (m + n) + p.output.bytes * m * n),
+            moved=batches * (p.a.bits // 8 * k * (m + p.halves * n) + p.output.bytes * m * n),
             sharers=(g.a if rows > columns else g.b).sharers,
         )
 

@@ -15,8 +15,9 @@ from typing import Any
 from ptxgen.configs.base import from_text, options, spell, to_text
 from ptxgen.configs.gemm import GemmConfig, GemmProblem
 from ptxgen.configs.gemm_shape import Gemm
+from ptxgen.configs.quantize import Quantize, QuantizeConfig, QuantizeProblem
 from ptxgen.errors import KernelReferenceError
-from ptxgen.kernels import gemm
+from ptxgen.kernels import gemm, quantize
 from ptxgen.kernels.base import KernelSource
 
 
@@ -46,6 +47,15 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
                 problem=GemmProblem,
                 config=GemmConfig,
                 build=lambda problem, config: gemm.build(Gemm(problem, config)),
+            ),
+            Family(
+                name="quantize",
+                summary="fp8 with one scale or one a row, given or found; or only the amax",
+                problem=QuantizeProblem,
+                config=QuantizeConfig,
+                build=lambda problem, config: quantize.build(
+                    Quantize(problem=problem, config=config)
+                ),
             ),
         )
     }

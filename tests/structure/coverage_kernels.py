@@ -31,6 +31,8 @@ REFERENCES = (
     "gemm:dtype=e4m3,out_dtype=e5m2",  # fp8 D
     "gemm:dtype=f16,acc_dtype=f16",  # packed sums
     "gemm:schedule=pingpong,tile=64x64",  # consumers in turns
+    "gemm:schedule=stream_k,tile=64x64,stages=3",  # clusters share out tiles
+    "gemm:schedule=stream_k,tile=64x64,stages=3,cluster=1x1",  # or single CTAs
     "gemm:dtype=u8,b_dtype=s8",  # integer sums, a later PTX version
     "gemm:alpha=1,activation=gelu,tile=64x64",  # only a factor and a function
     "gemm:bias=column,activation=relu,tile=64x64",  # bias along rows
@@ -38,6 +40,14 @@ REFERENCES = (
     "gemm:beta=1,bias=row,out_dtype=f32,activation=gelu_tanh,tile=64x64",  # f32 C
     "gemm:beta=1,dtype=e4m3,out_dtype=e5m2,tile=64x64",  # fp8 C
     "gemm:beta=1,bias=row,bias_dtype=out,swap_ab=1,tile=64x16,cluster=1x1",  # one by one
+    "gemm:dtype=e4m3,scales=tensor,alpha=1,out_scale=1,amax=1,tile=64x64",  # one scale an operand
+    "gemm:dtype=e4m3,scales=tensor,accumulate=promoted,wait_depth=0,tile=64x64",  # early sums
+    "gemm:dtype=e4m3,scales=row,alpha=1,gated=1,activation=silu,tile=64x64",  # two products
+    "quantize",  # scales of rows, found
+    "quantize:dtype=f32,scales=row_given",  # vectors of four
+    "quantize:scales=tensor",  # from amax
+    "quantize:scales=tensor_given,out_dtype=e5m2",
+    "quantize:scales=none",  # only amax
 )
 
 
