@@ -22,7 +22,6 @@ PEERS = {
 }  # fmt: skip
 MOST_ERROR = 5e-3  # relative, of a result: rounding to bf16 alone makes 1.7e-3
 MORE_THAN_PEER = 1.5  # fp8 sums lose bits in the tensor core, in the peer's kernel as well
-SCALES = (0.5, 0.25)  # of A and B, where tensors are scaled: powers of two, exact
 
 
 class WrongResult(Exception):
@@ -51,7 +50,7 @@ class Arena:
         out = getattr(torch, dtype_row(p.output.name).numpy)
         self.ours = torch.empty(case.m, case.n, device="cuda", dtype=out)
         self.theirs = torch.empty_like(self.ours)
-        self._scales = [torch.full((), scale, device="cuda") for scale in SCALES]
+        self.scales = self._scales()
 
     def _operand(self, extent: int, major: str) -> Any:
         """One [extent, K] operand; MN-major ones are the transpose of a row-major array."""
@@ -66,15 +65,22 @@ class Arena:
             x = torch.randn(shape, device="cuda", dtype=kind)
         return x if major == "k" else x.T
 
-    @property
-    def scalars(self) -> dict[str, float]:
-        """Launch arguments beside the arrays."""
-        return {"alpha": SCALES[0] * SCALES[1]} if self.problem.alpha else {}
+    def _scales(self) -> dict[str, Any]:
+        """f32 arrays of our launch: one element each, or one a row of A and one a row of B."""
+        import torch
+
+        if self.problem.scales == "none":
+            return {}
+        rows = {"scale_a": self.case.m, "scale_b": self.case.n}
+        return {
+            name: 0.5 + torch.rand(1 if self.problem.scales == "tensor" else n, device="cuda")
+            for name, n in rows.items()
+        }
 
     def run(self, kernel: Kernel) -> Run:
         """Our side: a function that launches `kernel` on one input set."""
         launches = [
-            runtime.prepare(kernel, args={"a": a, "b": b, "d": self.ours} | self.scalars)
+            runtime.prepare(kernel, args={"a": a, "b": b, "d": self.ours} | self.scales)
             for a, b in zip(self.a, self.b, strict=True)
         ]
         return lambda i: launches[i]()
@@ -87,7 +93,7 @@ class Arena:
         if self.case.dtype == "s8":
             return lambda i: torch._int_mm(a[i], b[i], out=out)
         if self.problem.a.bits == 8:
-            scale_a, scale_b = self._scales
+            scale_a, scale_b = self.scales["scale_a"][:, None], self.scales["scale_b"][None]
             return lambda i: torch._scaled_mm(
                 a[i], b[i], scale_a=scale_a, scale_b=scale_b, out_dtype=out.dtype,
                 use_fast_accum=True, out=out,
@@ -134,7 +140,9 @@ class Arena:
         exact = torch.float32 if self.ours.dtype.is_floating_point else torch.float64
         product = self.a[0].to(exact) @ self.b[0].to(exact).T
         torch.backends.cuda.matmul.allow_tf32 = allowed
-        return product * self.scalars.get("alpha", 1.0)
+        if self.scales:
+            product *= self.scales["scale_a"][:, None] * self.scales["scale_b"]
+        return product
 
 
 def _error(found: Any, reference: Any) -> float:
