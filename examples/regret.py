@@ -6,7 +6,7 @@
 The regret of a shape is time of the picked config / time of the fastest, less 1. What the model
 finds 1.8 times as slow as its best is not run; the record keeps what took up to 1.5 times the best.
 Small products run on 16 input sets, so their operands may come from L2. `held_out` is what is
-reported; `tuning` is another seed, for fitting the model (`fit_pick.py`).
+reported; `tuning` and `tuning_large` are other seeds, for fitting the model (`fit_pick.py`).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pathlib import Path
 from ptxgen.app.progress import track
 from ptxgen.configs.base import to_text
 from ptxgen.configs.gemm import GemmConfig
-from ptxgen.configs.gemm_candidates import space
+from ptxgen.configs.gemm_candidates import candidates
 from ptxgen.configs.gemm_pick import by_model
 from ptxgen.errors import PtxgenError
 from runtime.bench.gemm_arena import WrongResult
 from runtime.bench.gemm_cases import Case
-from runtime.bench.gemm_regret import COUNT, SEEDS, Regret, shapes
+from runtime.bench.gemm_regret import SETS, Regret, shapes
 from runtime.bench.gemm_search import build, promising, reference, search
 from runtime.bench.record import Journal, provenance, read
 
@@ -33,7 +33,7 @@ KEY = ("case", "dtype", "order", "m", "n", "k")
 
 def tried(case: Case) -> tuple[GemmConfig, ...]:
     """What is run for one shape."""
-    return promising(case.problem, space(case.problem, case.m), *case.extents)
+    return promising(case.problem, candidates(case.problem, case.m), *case.extents)
 
 
 def measure(todo: Sequence[Case], journal: Journal, commit: str | None) -> list[str]:
@@ -69,17 +69,16 @@ def measure(todo: Sequence[Case], journal: Journal, commit: str | None) -> list[
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--measure", nargs="+", default=[], choices=list(SEEDS), metavar="SET")
-    parser.add_argument("--count", type=int, default=COUNT, help="shapes of each set")
+    parser.add_argument("--measure", nargs="+", default=[], choices=list(SETS), metavar="SET")
     parser.add_argument("--commit", help="what to record as the commit")
     parser.add_argument("--out", type=Path, default=RESULTS / "regret.jsonl")
     arguments = parser.parse_args()
     failed: list[str] = []
     if arguments.measure:
-        todo = [c for name in arguments.measure for c in shapes(name, count=arguments.count)]
+        todo = [c for name in arguments.measure for c in shapes(name)]
         failed = measure(todo, Journal(arguments.out, KEY), arguments.commit)
     rows = read(arguments.out)
-    for name in SEEDS:
+    for name in SETS:
         mine = [row for row in rows if row["case"] == name]
         if mine:
             print(f"{name}, {Regret.of(mine)}")

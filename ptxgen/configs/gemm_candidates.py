@@ -1,7 +1,6 @@
 """The configs of a GEMM that are worth a look: tiles, clusters, rings, splits, swapped operands.
 
-`candidates` is what the picker scores. `space` is wider: what a search on the device tries, so that
-it can find what the picker does not know of.
+The picker scores them, and a search on the device tries those that the model finds promising.
 """
 
 from __future__ import annotations
@@ -14,66 +13,43 @@ from typing import Any
 from ptxgen.configs.gemm import GemmConfig, GemmProblem
 from ptxgen.configs.gemm_shape import Gemm
 
-# On a tie the first wins: two consumers before one.
-TILES = ((128, 256), (256, 128), (128, 192), (128, 128), (128, 64), (64, 256), (64, 128), (64, 64),
-         (64, 32))  # fmt: skip
 CLUSTERS = ((1, 1), (2, 1), (1, 2))
-SPLIT_TILES = ((128, 128), (64, 128), (128, 64), (64, 64), (64, 32))  # 64 rows a consumer
-SPLITS = (2, 4)
-SWAPPED_ROWS = (64, 128)
-MOST_SWAPPED = 64  # rows of D up to which its columns are better rows of a tile
-
-# The wider space. Widths between powers of two let the last wave fill.
-SPACE_TILES = (*TILES, (256, 192), (128, 224), (128, 160), (128, 96), (64, 192), (64, 96))
+# Tiles that all consumers share. Widths between powers of two let the last wave fill.
+TILES = ((128, 256), (256, 128), (256, 192), (128, 224), (128, 192), (128, 160), (128, 128),
+         (128, 96), (128, 64), (64, 256), (64, 192), (64, 128), (64, 96), (64, 64),
+         (64, 32))  # fmt: skip
 # Tiles of consumers in turns: each holds one by itself, so 192 accumulators a thread at most.
-SPACE_TURNS = ((128, 192), (128, 160), (128, 128), (128, 96), (128, 64), (64, 256), (64, 192),
-               (64, 128))  # fmt: skip
-SPACE_LONE_TURNS = ((192, 128), (128, 176), (128, 144), (128, 112), (64, 64))  # no clusters of them
-SPACE_SPLIT_TILES = (*SPLIT_TILES, (64, 192), (64, 96))
-SPACE_SPLITS = (2, 4, 8)
-SPACE_SWAPPED_ROWS = (64, 128, 256)
-SPACE_MOST_SWAPPED = 256
-# Whose loads are tried with L2 told to bring two lines at once.
-SPACE_PROMOTED: tuple[dict[str, Any], ...] = (
-    {"tile": (256, 192), "cluster": (1, 2)},
+TURNS = ((128, 192), (128, 160), (128, 128), (128, 96), (128, 64), (64, 256), (64, 192),
+         (64, 128))  # fmt: skip
+LONE_TURNS = ((192, 128), (128, 176), (128, 144), (128, 112), (64, 64))  # no clusters of them
+# Whose loads may tell L2 to bring two lines at once: large tiles, where power decides.
+PROMOTED: tuple[dict[str, Any], ...] = (
     {"tile": (128, 192), "cluster": (1, 1), "schedule": "pingpong"},
-    {"tile": (128, 128), "cluster": (1, 1), "schedule": "pingpong"},
+    {"tile": (256, 192), "cluster": (1, 2)},
 )
+SPLIT_TILES = ((128, 128), (64, 192), (64, 128), (64, 96), (128, 64), (64, 64), (64, 32))
+SPLITS = (2, 4, 8)
+SWAPPED_ROWS = (64, 128, 256)
+MOST_SWAPPED = 256  # rows of D up to which its columns may be better rows of a tile
 
 
 def candidates(problem: GemmProblem, m: int) -> tuple[GemmConfig, ...]:
-    """Every tile, cluster and split that suits products with `m` rows, with the deepest ring."""
+    """Every tile, cluster, schedule and split that suits products with `m` rows."""
     return _legal(problem, ceil(m / 8) * 8 if 0 < m <= MOST_SWAPPED else 0)
 
 
 @lru_cache(maxsize=256)
 def _legal(problem: GemmProblem, swapped_n: int) -> tuple[GemmConfig, ...]:
     def fields() -> Iterator[dict[str, Any]]:
-        yield from _straight(TILES)
+        yield from ({"schedule": "pingpong"} | f for f in _straight(TURNS))
+        for tile in LONE_TURNS:
+            yield {"schedule": "pingpong", "tile": tile, "cluster": (1, 1)}
+        for f in _straight(TILES):
+            yield from (f | staging for staging in _stagings(problem, f))
+        yield from (f | {"l2_promotion": 256} for f in PROMOTED)
         yield from _split(SPLIT_TILES, SPLITS)
         if swapped_n:
             yield from _swapped(problem, swapped_n, SWAPPED_ROWS, SPLITS)
-
-    return _configs(problem, (_staging(problem, f) | f for f in fields()))
-
-
-def space(problem: GemmProblem, m: int) -> tuple[GemmConfig, ...]:
-    """All that a search tries for products with `m` rows: the candidates, and many more."""
-    more = _space(problem, ceil(m / 8) * 8 if 0 < m <= SPACE_MOST_SWAPPED else 0)
-    return tuple(dict.fromkeys((*candidates(problem, m), *more)))
-
-
-@lru_cache(maxsize=256)
-def _space(problem: GemmProblem, swapped_n: int) -> tuple[GemmConfig, ...]:
-    def fields() -> Iterator[dict[str, Any]]:
-        yield from _straight(SPACE_TILES)
-        yield from ({"schedule": "pingpong"} | f for f in _straight(SPACE_TURNS))
-        for tile in SPACE_LONE_TURNS:
-            yield {"schedule": "pingpong", "tile": tile, "cluster": (1, 1)}
-        yield from (f | {"l2_promotion": 256} for f in SPACE_PROMOTED)
-        yield from _split(SPACE_SPLIT_TILES, SPACE_SPLITS)
-        if swapped_n:
-            yield from _swapped(problem, swapped_n, SPACE_SWAPPED_ROWS, SPACE_SPLITS)
 
     return _configs(problem, fields())
 
@@ -87,15 +63,15 @@ def _configs(problem: GemmProblem, fields: Iterable[dict[str, Any]]) -> tuple[Ge
     return tuple(dict.fromkeys(c for c in made if not Gemm(problem, c).check()))
 
 
-def _staging(problem: GemmProblem, fields: dict[str, Any]) -> dict[str, Any]:
-    """The largest tile gives a stage up for wider slabs of D.
+def _stagings(problem: GemmProblem, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """How D is staged: by default, or the largest tile with wider slabs instead of a stage.
 
     Up to 4% faster at K = 512, 1% at 2048 to 4096, nothing at 2048^3; slower by 1.5% where rows are
-    no multiple of 128 bytes (5000x3000x2104, for which another tile is picked). See NOTES.md.
+    no multiple of 128 bytes (5000x3000x2104). See NOTES.md.
     """
-    if fields["tile"] == TILES[0] and problem.output.bytes == 2:
-        return {"stages": 3, "store_n": 128, "store_slabs": 2}
-    return {}
+    if fields["tile"] == (128, 256) and problem.output.bytes == 2:
+        yield {"stages": 3, "store_n": 128, "store_slabs": 2}
+    yield {}
 
 
 def _straight(tiles: Iterable[tuple[int, int]]) -> Iterator[dict[str, Any]]:

@@ -22,32 +22,36 @@ from ptxgen.configs.gemm_table import Winner
 from ptxgen.models.feed import feed
 from ptxgen.models.waves import Waves
 
-LINE_BYTES = 128  # of L2
+LINE_BYTES, SECTOR_BYTES = 128, 32  # of L2
+PROMOTED_BYTES = 256  # what L2 can be told to bring from memory at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """What things cost on one chip. Cycles are those of one SM."""
+    """What things cost on one chip. Cycles are those of one SM, stores those of one consumer.
 
-    cycles_per_us: float = 1_755
-    tensor_share: float = 0.88  # of the wgmma rate is held at full power
-    overlap: float = 0.2  # of the time of the faster of wgmma and L2 that is felt
-    l2_bytes: float = 56  # a cycle, that one SM gets when all read at once ...
-    sm_bytes: float = 70  # ... and at most, when few do
-    empty: float = 1.0  # rows outside of an array are loaded (as zeros) at this many times more
-    straddle: float = 0.6  # rows that no 128-byte line holds alone: this many times the price more
-    stage: float = 0.0  # cycles that a stage takes beside wgmma and loads
-    shared: float = 0.0  # ... more, where CTAs wait for each other's loads ...
-    together: float = 0.0  # ... and where consumers share a tile
-    memory_bytes: float = 4.1e6  # a microsecond, from device memory
-    sm_memory_bytes: float = 0.06e6  # of it, what one SM can draw
-    launch_us: float = 1.0
-    fill: float = 600  # cycles from the launch to the first wgmma
-    cluster: float = 2_200  # cycles: CTAs that share loads start and end together
-    store_bytes: float = 64  # a cycle, D from registers through shared memory
-    turn: float = 100  # cycles of handing the tensor cores over, where consumers take turns
-    split: float = 500  # cycles that CTAs which share K wait for each other ...
-    split_bytes: float = 10  # ... and a cycle of reading each other's sums
+    The defaults were fitted by `examples/fit_pick.py` to searches over 200 random bf16 shapes.
+    """
+
+    cycles_per_us: float = 1_760
+    tensor_share: float = 0.92  # of the wgmma rate is held at full power
+    overlap: float = 0.31  # of the time of the faster of wgmma and L2 that is felt
+    l2_bytes: float = 59.4  # a cycle, that one SM gets when all read at once ...
+    sm_bytes: float = 253  # ... and at most, when few do
+    empty: float = 3.3  # rows outside of an array are loaded (as zeros) at this many times more
+    straddle: float = 0.38  # rows that cross lines cost this many times more ...
+    cut: float = 0.80  # ... and where they cut sectors, too, this
+    shared: float = 76  # cycles of a stage that CTAs wait for each other's loads
+    memory_bytes: float = 4.5e6  # a microsecond, from device memory
+    sm_memory_bytes: float = 0.094e6  # of it, what one SM can draw
+    felt: float = 0.15  # of the shorter of main loops and device memory
+    launch_us: float = 0.94
+    fill: float = 1_060  # cycles from the launch to the first wgmma
+    cluster: float = 812  # cycles: CTAs that share loads start and end together
+    store_bytes: float = 18.8  # a cycle, D from registers through shared memory
+    box: float = 116  # cycles of each box of D that is stored
+    split: float = 1_590  # cycles that CTAs which share K wait for each other ...
+    split_bytes: float = 14  # ... and a cycle of reading each other's sums
 
 
 H200 = Rates()
@@ -62,16 +66,18 @@ class Work:
     wgmma: float  # cycles of the tensor cores for one stage
     loaded: float  # bytes from L2 for one stage ...
     outside: float  # ... those of them that lie outside of the arrays ...
-    straddling: float  # ... and those in rows that straddle lines of L2
+    straddling: float  # ... those in rows that cross lines of L2 ...
+    cut: float  # ... and those in rows that cut sectors of it
     active: int  # CTAs of a full wave ...
     tail: int  # ... and of the last
-    stored: int  # bytes of D of one tile
-    partial: int  # bytes of sums that CTAs which share K read from each other
+    stored: float  # bytes of D of one tile that one consumer stores ...
+    boxes: int  # ... in so many boxes
+    partial: float  # bytes of sums that a consumer reads from CTAs which share K with its own
     shares: bool  # whether CTAs share loads
-    together: bool  # whether consumers share a tile
     turns: bool  # whether consumers take whole tiles in turns
     moved: int  # bytes of all operands and D
     sharers: int  # CTAs that share each load of the larger operand
+    unsuited: bool  # whether L2 is told to bring more than rows are aligned to, or less
 
     @classmethod
     def of(cls, g: Gemm, m: int, n: int, k: int, sms: int, batches: int) -> Work:
@@ -84,7 +90,8 @@ class Work:
             resident_ctas=_resident(sms, g.cluster_size),
         )
         p = g.problem
-        loads = [_loaded(g.a, rows, k), _loaded(g.b, columns * g.problem.halves, k)]
+        extents = ((g.a, rows), (g.b, columns * p.halves))
+        loads = [_loaded(operand, extent, k) for operand, extent in extents]
         return cls(
             waves=waves,
             stages=ceil(ceil(k / g.tile_k) / g.split_k),
@@ -92,15 +99,18 @@ class Work:
             loaded=sum(load[0] for load in loads),
             outside=sum(load[1] for load in loads),
             straddling=sum(load[2] for load in loads),
+            cut=sum(load[3] for load in loads),
             active=max(waves.grid_ctas, 1),
             tail=max(waves.tail_tiles * g.cluster_size, 1),
-            stored=g.tile_m * g.tile_n * p.output.bytes,
-            partial=g.tile_m * g.tile_n * 4 if g.split_k > 1 else 0,
+            stored=g.tile_m * g.d_columns * p.output.bytes / g.readers,
+            boxes=g.slabs_per_tile * g.boxes_per_slab,
+            partial=g.tile_m * g.tile_n * 4 / g.readers if g.split_k > 1 else 0,
             shares=g.destinations > 1,
-            together=g.readers > 1,
             turns=g.turns,
             moved=batches * (p.a.bits // 8 * k * (m + p.halves * n) + p.output.bytes * m * n),
             sharers=(g.a if rows > columns else g.b).sharers,
+            unsuited=(g.config.l2_promotion == PROMOTED_BYTES)
+            != all(_pitch(x, n, k) % PROMOTED_BYTES == 0 for x, n in extents),
         )
 
 
@@ -110,12 +120,19 @@ def _resident(sms: int, cluster_size: int) -> int:
     return max(whole // cluster_size, 1) * cluster_size
 
 
-def _loaded(operand: Operand, extent: int, k: int) -> tuple[float, float, float]:
-    """Bytes of an operand that this CTA asks for; of them, outside of the array; straddling."""
+def _pitch(operand: Operand, extent: int, k: int) -> int:
+    """Bytes from one row of the operand's array to the next."""
+    return (k if operand.major == "k" else extent) * operand.storage.bytes
+
+
+def _loaded(operand: Operand, extent: int, k: int) -> tuple[float, float, float, float]:
+    """Bytes of an operand that this CTA asks for; outside of the array; straddling; cut."""
     asked = operand.bytes / operand.sharers
-    pitch = (k if operand.major == "k" else extent) * operand.storage.bytes
-    straddles = pitch % LINE_BYTES != 0
-    return asked, asked * max(1 - extent / operand.extent, 0.0), asked * straddles
+    pitch = _pitch(operand, extent, k)
+    cuts = pitch % SECTOR_BYTES != 0
+    straddles = pitch % LINE_BYTES != 0 and not cuts
+    outside = asked * max(1 - extent / operand.extent, 0.0)
+    return asked, outside, asked * straddles, asked * cuts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,25 +142,23 @@ class Score:
     config: GemmConfig
     waves: Waves
     bound: str  # what a main loop waits for: wgmma or L2
+    us: float
     loop_us: float  # main loops of all waves
     memory_us: float  # every operand and D through device memory once
     edge_us: float  # launch, fill, partial sums, the last store
     stream_sharers: int  # see `Work.sharers`
+    unsuited: bool  # see `Work.unsuited`
     measured: Winner | None = None  # why it stands first, if the model does not put it there
 
     @property
-    def us(self) -> float:
-        return max(self.loop_us, self.memory_us) + self.edge_us
-
-    @property
-    def order(self) -> tuple[float, float, int]:
+    def order(self) -> tuple[float, float, int, bool]:
         """Least first: time; where memory decides, the shorter loop; then who shares the stream.
 
         At 128 x 8192 x 8192 tiles of 64 x 128 in clusters 2x1 took 37.8 us, of 128 x 64 in 1x2
         40.9: multicast pays more for what comes from memory than for what lies in L2.
         """
         streams = self.memory_us > self.loop_us
-        return self.us, self.loop_us, -self.stream_sharers if streams else 0
+        return self.us, self.loop_us, -self.stream_sharers if streams else 0, self.unsuited
 
     @property
     def fields(self) -> str:
@@ -174,16 +189,23 @@ def score(
     """The model's time for one candidate on `batches` products of [m, k] by [n, k]."""
     g = _gemm(problem, config)
     work = Work.of(g, m, n, k, sms, batches)
-    terms = times(work, rates, sms)
+    loops, memory, edges = times(work, rates, sms)
     return Score(
         config=config,
         waves=work.waves,
         bound=bound(work, rates, sms),
-        loop_us=terms[0],
-        memory_us=terms[1],
-        edge_us=terms[2],
+        us=together(loops, memory, edges, rates),
+        loop_us=loops,
+        memory_us=memory,
+        edge_us=edges,
         stream_sharers=work.sharers,
+        unsuited=work.unsuited,
     )
+
+
+def together(loops: float, memory: float, edges: float, r: Rates) -> float:
+    """The whole time from its terms."""
+    return max(loops, memory) + r.felt * min(loops, memory) + edges
 
 
 @lru_cache(maxsize=4096)
@@ -194,10 +216,10 @@ def _gemm(problem: GemmProblem, config: GemmConfig) -> Gemm:
 def times(w: Work, r: Rates, sms: int) -> tuple[float, float, float]:
     """(loops, memory, edges) in microseconds."""
     full, last = _stage(w, r, w.active, sms), _stage(w, r, w.tail, sms)
-    store = w.stored / r.store_bytes
-    edge = store + (r.split + w.partial / r.split_bytes if w.partial else 0.0)
+    edge = w.stored / r.store_bytes + w.boxes * r.box
+    edge += r.split + w.partial / r.split_bytes if w.partial else 0.0
     loop = w.stages * full
-    tile = max(loop + r.turn, edge) if w.turns else loop + edge
+    tile = max(loop, edge) if w.turns else loop + edge
     loops = max(w.waves.waves - 1, 0) * tile + min(w.waves.waves, 1) * w.stages * last
     memory = w.moved / min(r.memory_bytes, w.active * r.sm_memory_bytes)
     edges = r.launch_us + (edge + r.fill + w.shares * r.cluster) / r.cycles_per_us
@@ -206,15 +228,14 @@ def times(w: Work, r: Rates, sms: int) -> tuple[float, float, float]:
 
 def _parts(w: Work, r: Rates, active: int, sms: int) -> tuple[float, float]:
     """Cycles of wgmma and of L2 for one stage, while `active` CTAs share L2."""
-    loaded = w.loaded + r.empty * w.outside + r.straddle * w.straddling
+    loaded = w.loaded + r.empty * w.outside + r.straddle * w.straddling + r.cut * w.cut
     return w.wgmma / r.tensor_share, loaded / min(r.sm_bytes, r.l2_bytes * sms / active)
 
 
 def _stage(w: Work, r: Rates, active: int, sms: int) -> float:
     """Cycles of one stage of one CTA."""
     wgmma, l2 = _parts(w, r, active, sms)
-    waits = r.stage + w.shares * r.shared + w.together * r.together
-    return max(wgmma, l2) + r.overlap * min(wgmma, l2) + waits
+    return max(wgmma, l2) + r.overlap * min(wgmma, l2) + w.shares * r.shared
 
 
 def bound(w: Work, r: Rates, sms: int) -> str:

@@ -22,7 +22,6 @@ PEERS = {
 }  # fmt: skip
 MOST_ERROR = 5e-3  # relative, of a result: rounding to bf16 alone makes 1.7e-3
 MORE_THAN_PEER = 1.5  # fp8 sums lose bits in the tensor core, in the peer's kernel as well
-SCALES = (0.5, 0.25)  # of A and B, where tensors are scaled: powers of two, exact
 
 
 class WrongResult(Exception):
@@ -51,12 +50,7 @@ class Arena:
         out = getattr(torch, dtype_row(p.output.name).numpy)
         self.ours = torch.empty(case.m, case.n, device="cuda", dtype=out)
         self.theirs = torch.empty_like(self.ours)
-        self._scales = [torch.full((), scale, device="cuda") for scale in SCALES]
-        if case.scaling == "row_wise":  # a row of A, a column of D: 0.5 to 1 times those
-            self._scales = [
-                scale * (1 - torch.rand(extent, device="cuda") / 2)
-                for scale, extent in zip(SCALES, (case.m, case.n), strict=True)
-            ]
+        self.scales = self._scales()
 
     def _operand(self, extent: int, major: str) -> Any:
         """One [extent, K] operand; MN-major ones are the transpose of a row-major array."""
@@ -71,12 +65,17 @@ class Arena:
             x = torch.randn(shape, device="cuda", dtype=kind)
         return x if major == "k" else x.T
 
-    @property
-    def scales(self) -> dict[str, Any]:
-        """Launch arguments beside A, B and D."""
-        if self.case.scaling == "row_wise":
-            return dict(zip(("scale_a", "scale_b"), self._scales, strict=True))
-        return {"alpha": SCALES[0] * SCALES[1]} if self.problem.alpha else {}
+    def _scales(self) -> dict[str, Any]:
+        """f32 arrays of our launch: one element each, or one a row of A and one a row of B."""
+        import torch
+
+        if self.problem.scales == "none":
+            return {}
+        rows = {"scale_a": self.case.m, "scale_b": self.case.n}
+        return {
+            name: 0.5 + torch.rand(1 if self.problem.scales == "tensor" else n, device="cuda")
+            for name, n in rows.items()
+        }
 
     def run(self, kernel: Kernel) -> Run:
         """Our side: a function that launches `kernel` on one input set."""
@@ -94,9 +93,7 @@ class Arena:
         if self.case.dtype == "s8":
             return lambda i: torch._int_mm(a[i], b[i], out=out)
         if self.problem.a.bits == 8:
-            scale_a, scale_b = self._scales
-            if self.case.scaling == "row_wise":
-                scale_a, scale_b = scale_a[:, None], scale_b[None]
+            scale_a, scale_b = self.scales["scale_a"][:, None], self.scales["scale_b"][None]
             return lambda i: torch._scaled_mm(
                 a[i], b[i], scale_a=scale_a, scale_b=scale_b, out_dtype=out.dtype,
                 use_fast_accum=True, out=out,
@@ -143,10 +140,9 @@ class Arena:
         exact = torch.float32 if self.ours.dtype.is_floating_point else torch.float64
         product = self.a[0].to(exact) @ self.b[0].to(exact).T
         torch.backends.cuda.matmul.allow_tf32 = allowed
-        if self.case.scaling == "row_wise":
-            scale_a, scale_b = self._scales
-            return product * scale_a[:, None] * scale_b
-        return product * self.scales.get("alpha", 1.0)
+        if self.scales:
+            product *= self.scales["scale_a"][:, None] * self.scales["scale_b"]
+        return product
 
 
 def _error(found: Any, reference: Any) -> float:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from ptxgen.configs.gemm import GemmProblem
 
 ORDERS = {"TN": ("k", "k"), "NN": ("mn", "k"), "NT": ("mn", "mn"), "TT": ("k", "mn")}
+SCALINGS = {"none": "none", "per_tensor": "tensor", "row_wise": "row"}  # the problem's `scales`
 Extents = tuple[int, int, int]
 
 SQUARE: tuple[Extents, ...] = (
@@ -58,9 +59,7 @@ class Case:
         """What our kernel computes."""
         a_major, b_major = ORDERS[self.order]
         return GemmProblem(
-            dtype=self.dtype, a_major=a_major, b_major=b_major,
-            alpha=int(self.scaling == "per_tensor"),
-            scales="row" if self.scaling == "row_wise" else "none",
+            dtype=self.dtype, a_major=a_major, b_major=b_major, scales=SCALINGS[self.scaling]
         )  # fmt: skip
 
     @property
@@ -90,8 +89,8 @@ def _cases() -> Iterator[Case]:
             yield from _of(group, dtype, shapes)
     for order in ("NN", "NT", "TT"):
         yield from _of("order", "bf16", ORDERED, order=order)
-    yield from _of("fp8", "e4m3", FP8, scaling="per_tensor")
-    yield from _of("fp8", "e4m3", FP8, scaling="row_wise")
+    for scaling in ("per_tensor", "row_wise"):
+        yield from _of("fp8", "e4m3", FP8, scaling=scaling)
     yield from _of("tf32", "tf32", (LARGE,))
     yield from _of("int8", "s8", (LARGE,))
     yield from _of("sustained", "bf16", (LARGE,))

@@ -13,34 +13,39 @@ from ptxgen.configs.base import to_text
 from ptxgen.configs.gemm_pick import by_model
 from runtime.bench.gemm_cases import Case, cases
 
-SEEDS = {"held_out": 2026, "tuning": 1}
-COUNT = 200
-MOST_PRODUCTS = 2**39
+# Seed, number of shapes, and least M, N and K. `held_out` is what is reported.
+SETS = {
+    "held_out": (2026, 200, 1, 128, 128),
+    "tuning": (1, 200, 1, 128, 128),
+    "tuning_large": (2, 80, 1024, 1024, 256),
+}
+MOST, MOST_PRODUCTS = 16384, 2**39
 KEPT = 1.5  # times the best: the record has no times above
 
 Row = Mapping[str, Any]
 
 
-def shapes(name: str, dtype: str = "bf16", count: int = COUNT) -> Iterator[Case]:
+def shapes(name: str, dtype: str = "bf16") -> Iterator[Case]:
     """The random cases of one set.
 
-    M is log-uniform in 1..16384, N and K in 128..16384, with at most 2^39 multiplications. Half of
-    them are multiples of 64 (M too, above 64), the others have any M, and N and K in steps of 8,
-    which is what TMA can read. None is a shape of the published benchmark.
+    Extents are log-uniform from their least to 16384, with at most 2^39 multiplications. Half of
+    the shapes are multiples of 64 (M too, above 64), the others have any M, and N and K in steps of
+    8, which is what TMA can read. None is a shape of the published benchmark.
     """
-    generator = random.Random(SEEDS[name])
+    seed, count, *least = SETS[name]
+    generator = random.Random(seed)
     published = {case.extents for case in cases()}
 
-    def size(low: int, high: int, step: int) -> int:
-        value = exp(generator.uniform(log(low), log(high)))
+    def size(low: int, step: int) -> int:
+        value = exp(generator.uniform(log(low), log(MOST)))
         return max(round(value / step), 1) * step
 
     found = 0
     while found < count:
         even = generator.random() < 0.5
-        m = size(1, 16384, 1)
+        m = size(least[0], 1)
         m = round(m / 64) * 64 if even and m > 64 else m
-        n, k = (size(128, 16384, 64 if even else 8) for _ in range(2))
+        n, k = (size(low, 64 if even else 8) for low in least[1:])
         if m * n * k <= MOST_PRODUCTS and (m, n, k) not in published:
             found += 1
             yield Case(group=name, dtype=dtype, m=m, n=n, k=k)

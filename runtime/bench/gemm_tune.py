@@ -12,7 +12,7 @@ from pathlib import Path
 from ptxgen import env
 from ptxgen.configs.base import to_text
 from ptxgen.configs.gemm import GemmConfig
-from ptxgen.configs.gemm_candidates import space
+from ptxgen.configs.gemm_candidates import candidates
 from ptxgen.configs.gemm_pick import by_model
 from ptxgen.configs.gemm_table import Winner, class_of, read, write
 from ptxgen.errors import ArgumentError, Violation
@@ -119,7 +119,7 @@ def untuned(cases: Iterable[Case], table: Path, sms: int) -> tuple[Case, ...]:
 
 def configs(case: Case, sms: int) -> tuple[GemmConfig, ...]:
     """What is tried for one product."""
-    return promising(case.problem, space(case.problem, case.m), *case.extents, sms)
+    return promising(case.problem, candidates(case.problem, case.m), *case.extents, sms)
 
 
 def kernels(cases: Iterable[Case], sms: int) -> tuple[str, ...]:

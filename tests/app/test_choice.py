@@ -26,7 +26,8 @@ def test_the_candidates_come_in_order_with_what_their_time_is_made_of() -> None:
     best = ranking(GemmProblem(), 64, 2112, 7168)[:5]
     assert [row["config"] for row in answer["best"]] == [to_text(score.config) for score in best]
     for row in answer["best"]:
-        assert row["us"] == pytest.approx(max(row["loop_us"], row["memory_us"]) + row["edge_us"])
+        longer = max(row["loop_us"], row["memory_us"]) + row["edge_us"]
+        assert longer <= row["us"] <= longer + min(row["loop_us"], row["memory_us"])
 
 
 def test_a_person_reads_why_the_first_is_first() -> None:
