@@ -41,6 +41,7 @@ def entry(g: Gemm) -> str:
         f"splitk{g.split_k}" if g.split_k > 1 else "",
         "swap" if g.swapped else "",
         "" if g.config.schedule == "cooperative" else g.config.schedule,
+        "rs" if g.fragments else "",
         *entry_parts(p),
     ]
     return "_".join(filter(None, parts))
