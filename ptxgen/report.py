@@ -31,7 +31,7 @@ class KernelReport(Shown):
     spec: KernelSpec
     smem: SmemPlan
     roles: tuple[Role, ...]
-    registers: RegisterPool
+    registers: RegisterPool | None
     barriers: tuple[BarrierRow, ...]
     occupancy: Occupancy
     models: tuple[tuple[str, Record], ...]
@@ -41,6 +41,7 @@ class KernelReport(Shown):
     @classmethod
     def of(cls, kernel: Kernel) -> KernelReport:
         source = kernel.source
+        pool = source.registers
         return cls(
             reference=kernel.reference,
             problem=asdict(source.problem),  # type: ignore[call-overload]
@@ -52,7 +53,7 @@ class KernelReport(Shown):
             barriers=source.barriers,
             occupancy=occupancy(
                 threads=source.spec.block.size,
-                registers=source.registers.entry,
+                registers=pool.entry if pool else _given(kernel),
                 smem_bytes=source.spec.smem_bytes,
             ),
             models=source.models,
@@ -69,7 +70,7 @@ class KernelReport(Shown):
             "spec": asdict(self.spec),
             "smem": {"total": self.smem.total, "regions": [asdict(r) for r in self.smem]},
             "roles": [asdict(role) for role in self.roles],
-            "registers": self.registers.to_dict(),
+            "registers": self.registers.to_dict() if self.registers else None,
             "barriers": [asdict(row) for row in self.barriers],
             "occupancy": self.occupancy.to_dict(),
             "models": {title: record.to_dict() for title, record in self.models},
@@ -83,9 +84,9 @@ class KernelReport(Shown):
             ("config", named_values({**self.problem, **self.config})),
             ("launch", self.spec),
             ("roles", _roles(self.roles)),
-            ("registers", self.registers),
-            ("shared memory", self.smem),
-            ("barriers", _barriers(self.barriers)),
+            *((("registers", self.registers),) if self.registers else ()),
+            *((("shared memory", self.smem),) if self.smem.total else ()),
+            *((("barriers", _barriers(self.barriers)),) if self.barriers else ()),
             ("occupancy", self.occupancy),
             *self.models,
             ("ptxas", self.cubin),
@@ -104,6 +105,11 @@ class KernelReport(Shown):
     def __str__(self) -> str:
         parts = [f"{title}\n{_indent(text)}" for title, text in self.sections()]
         return "\n\n".join([self.reference, *parts])
+
+
+def _given(kernel: Kernel) -> int:
+    """Registers a thread, as ptxas gives them."""
+    return kernel.assembly.report.entry(kernel.spec.entry).registers
 
 
 def _indent(text: str) -> str:

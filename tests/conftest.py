@@ -6,6 +6,8 @@ import os
 import shutil
 import tempfile
 import zlib
+from collections.abc import Iterator
+from typing import Any
 
 import hypothesis
 import numpy as np
@@ -50,6 +52,8 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     for name in CLEARED:
         os.environ.pop(name, None)
+    # JAX would take three quarters of the GPU's memory, and workers share it.
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     folder = tempfile.mkdtemp(prefix="ptxgen-tests-")
     os.environ["PTXGEN_CACHE_DIR"] = folder
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
@@ -59,6 +63,14 @@ def pytest_configure(config: pytest.Config) -> None:
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """Random numbers that depend on the test's name only."""
     return np.random.default_rng(zlib.crc32(request.node.nodeid.encode()))
+
+
+@pytest.fixture
+def host_jax() -> Iterator[Any]:
+    """JAX, whose arrays are made in host memory also where it has a GPU."""
+    jax = pytest.importorskip("jax", reason="JAX is not installed")
+    with jax.default_device(jax.devices("cpu")[0]):
+        yield jax
 
 
 @pytest.fixture(scope="session")

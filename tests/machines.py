@@ -80,17 +80,19 @@ class Runner:
         *,
         emulator: Mapping[str, Any] | None = None,
         close: float | None = None,
+        updated: Mapping[str, np.ndarray] | None = None,
         **options: Any,
     ) -> dict[str, np.ndarray]:
         """Launch once a backend; the outputs of the first, which those of all others must equal.
 
-        `outputs` maps names to (shape, dtype); they are poisoned before each run. `emulator` holds
+        `outputs` maps names to (shape, dtype); they are poisoned before each run. `updated` are
+        outputs that start with a value; they are copied, and returned too. `emulator` holds
         options of the emulator (schedule, mode, seed, sms), `options` those of `runtime.launch`.
         Sums of random floats differ between backends, since their order does: `close` is then the
         relative error (of norms) that is allowed instead of equal bits.
         """
         results = [
-            self._run_on(name, kernel, inputs, outputs, emulator or {}, options)
+            self._run_on(name, kernel, inputs, outputs, updated or {}, emulator or {}, options)
             for name in self.backends
         ]
         first = results[0]
@@ -109,6 +111,7 @@ class Runner:
         kernel: Any,
         inputs: Mapping[str, np.ndarray],
         outputs: Mapping[str, tuple[tuple[int, ...], Any]],
+        updated: Mapping[str, np.ndarray],
         emulator: Mapping[str, Any],
         options: Mapping[str, Any],
     ) -> dict[str, np.ndarray]:
@@ -121,6 +124,7 @@ class Runner:
 
             chosen = EmulatorBackend(**emulator)
         made = {name: arrays.put(poisoned(*meta)) for name, meta in outputs.items()}
+        made |= {name: arrays.put(x.copy()) for name, x in updated.items()}
         given = {name: arrays.put(x) for name, x in inputs.items()}
         runtime.launch(kernel, **given, **made, backend=chosen, **options)
         runtime.wait(*made.values(), backend=chosen)
@@ -128,8 +132,11 @@ class Runner:
 
 
 def assert_near(a: np.ndarray, b: np.ndarray, close: float, what: str) -> None:
-    """Within a relative error of norms."""
+    """Within a relative error of norms; infinities and NaN are where the other has them."""
     x, y = a.astype(np.float64), b.astype(np.float64)
+    finite = np.isfinite(x)
+    assert np.array_equal(x[~finite], y[~finite], equal_nan=True), f"{what}: inf or NaN differ"
+    x, y = x[finite], y[finite]
     error = np.linalg.norm(x - y) / max(float(np.linalg.norm(x)), np.finfo(np.float64).tiny)
     assert error <= close, f"{what}: relative error {error:.2e}, allowed {close:.0e}"
 

@@ -9,6 +9,7 @@ emulator are compared with them; without one the emulator answers.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import signal
@@ -231,7 +232,7 @@ def _answer(
         options.raw.mkdir(parents=True, exist_ok=True)
         np.savez_compressed(options.raw / f"{fact.id}.npz", **seen)
     words, numbers = finding(seen)
-    more: dict[str, object] = {"backend": backend}
+    more: dict[str, object] = {"backend": backend, "digests": digests(seen)}
     if backend == "cuda" and fact.emulated:
         more["emulator"] = compare(observe, seen)
     say(fact, words, numbers, **more)
@@ -249,6 +250,14 @@ def compare(observe: Callable[[Lab], Seen], seen: Seen) -> str:
         if not np.array_equal(bits(array), bits(emulated[name]))
     ]
     return "agrees" if not different else "differs in " + "; ".join(different)
+
+
+def digests(seen: Seen) -> dict[str, str]:
+    """What was observed, bit for bit, in few characters."""
+    return {
+        name: hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
+        for name, array in seen.items()
+    }
 
 
 def bits(array: Array) -> Array:

@@ -4,6 +4,7 @@
 
 Each script runs in a process of its own, so that a fault or a hang is an answer, too. Scripts that
 measure time run alone; the rest share the GPU. `--raw FOLDER` keeps what was observed, as arrays.
+With `--only`, what the record says of other scripts stays.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ from lab import run_guarded
 HERE = Path(__file__).parent
 LIMIT_S = 45.0  # of a script; launches inside are given up after 8 s
 TOGETHER = ("tma_store_extent", "tma_transaction_bytes", "tma_element_strides",
-            "tensor_map_verdicts", "tf32_operands", "descriptor_roles", "descriptor_base_offset",
-            "sparse_metadata", "accumulation", "float_rules", "occupancy")  # fmt: skip
+            "tma_coordinates", "tensor_map_verdicts", "tf32_operands", "descriptor_roles",
+            "descriptor_base_offset", "sparse_metadata", "accumulation", "float_rules",
+            "occupancy")  # fmt: skip
 ALONE = ("latency", "tma_latency", "l2_feed", "try_wait", "register_pool")  # the last may hang
-LIMITS = {"register_pool": 150.0}
+LIMITS = {"register_pool": 150.0, "tma_coordinates": 150.0}
 Row = dict[str, object]
 
 
@@ -81,6 +83,13 @@ def write(path: Path, rows: Iterable[Row]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
+def others(path: Path, scripts: Iterable[str]) -> list[Row]:
+    """The rows of a record that are not of these scripts."""
+    mine = {f"examples/microbench/{script}.py" for script in scripts}
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    return [row for row in map(json.loads, lines) if row["script"] not in mine]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -94,7 +103,7 @@ def main() -> None:
     passed += ["--backend", options.backend] if options.backend else []
     wanted = set(options.only or (*TOGETHER, *ALONE))
     where = machine()
-    rows: list[Row] = []
+    rows = others(options.out, wanted) if options.only else []
 
     def add(answers: Iterable[list[Row]]) -> None:
         for answer in answers:

@@ -30,8 +30,8 @@ def _load() -> Any:
 
 
 @cache
-def _store() -> Any:
-    return kernel("tma_store", smem=SIZE)
+def _store(reduction: str) -> Any:
+    return kernel("tma_store", smem=SIZE, reduction=reduction)
 
 
 def load(lab: Lab, tmap: Map | bytes, x: int, y: int, *, bytes_: int) -> Loaded:
@@ -42,6 +42,11 @@ def load(lab: Lab, tmap: Map | bytes, x: int, y: int, *, bytes_: int) -> Loaded:
     return Loaded(tile=out[:bytes_], after=out[bytes_:], counted=counted)
 
 
-def store(lab: Lab, tmap: Map, image: Array, whole: Array, x: int, y: int) -> None:
-    """Store the bytes of `image` as a box; `whole` is the memory around the tensor."""
-    lab.run(_store(), tmap=tmap, image=image, whole=whole, chunks=len(image) // 16, x=x, y=y)
+def store(
+    lab: Lab, tmap: Map, image: Array, whole: Array, x: int, y: int, reduction: str = ""
+) -> None:
+    """Store the bytes of `image` as a box, or reduce them into it ("add", ...); `whole` is the
+    memory around the tensor."""
+    lab.run(
+        _store(reduction), tmap=tmap, image=image, whole=whole, chunks=len(image) // 16, x=x, y=y
+    )

@@ -1,4 +1,5 @@
-"""Which bytes a TMA store writes beyond the inner extent when a row is no multiple of 16 bytes."""
+"""Which bytes a TMA store, or a reduction, writes beyond the inner extent when a row is no multiple
+of 16 bytes."""
 
 from __future__ import annotations
 
@@ -16,25 +17,35 @@ CASES = [  # (element bytes, elements a row, box columns, first column, swizzle)
     (2, 21, 16, 16, 0), (2, 9, 64, 0, 128), (1, 33, 128, 0, 128), (2, 5, 8, 8, 0), (8, 3, 4, 0, 0),
 ]  # fmt: skip
 
+REDUCED = [case for case in CASES if case[0] == 4 and case[4] == 0]  # with .add
+
 
 def observe(lab: Lab) -> Seen:
-    return {f"memory.{i}": _stored(lab, *case) for i, case in enumerate(CASES)}
+    stored = {f"memory.{i}": _stored(lab, *case) for i, case in enumerate(CASES)}
+    added = {f"added.{i}": _stored(lab, *case, "add") for i, case in enumerate(REDUCED)}
+    return stored | added
 
 
-def _stored(lab: Lab, size: int, columns: int, box: int, x: int, swizzle: int) -> Array:
+def _stored(
+    lab: Lab, size: int, columns: int, box: int, x: int, swizzle: int, reduction: str = ""
+) -> Array:
     whole = aligned_bytes(BEFORE + ROWS * PITCH + 512, GUARD)
     rows = whole[BEFORE : BEFORE + ROWS * PITCH].reshape(ROWS, PITCH)
     tensor = rows.view(f"u{size}")[:, :columns]
     image = np.full(BOX_ROWS * box * size, 0x11, np.uint8)
-    store(lab, Map(array=tensor, box=(BOX_ROWS, box), swizzle=swizzle), image, whole, x, 0)
+    store(lab, Map(array=tensor, box=(BOX_ROWS, box), swizzle=swizzle), image, whole, x, 0,
+          reduction)  # fmt: skip
     return whole
 
 
 def finding(seen: Seen) -> tuple[str, object]:
     rows = {}
     beyond = missing = elsewhere = 0
-    for i, (size, columns, box, x, swizzle) in enumerate(CASES):
-        written = seen[f"memory.{i}"] != GUARD
+    named = [("memory", case) for case in CASES] + [("added", case) for case in REDUCED]
+    for what, (size, columns, box, x, swizzle) in named:
+        cases = CASES if what == "memory" else REDUCED
+        i = cases.index((size, columns, box, x, swizzle))
+        written = seen[f"{what}.{i}"] != GUARD
         body = written[BEFORE : BEFORE + ROWS * PITCH].reshape(ROWS, PITCH)
         should = np.zeros(PITCH, bool)
         should[size * x : min(size * columns, size * (x + box))] = True
@@ -42,10 +53,12 @@ def finding(seen: Seen) -> tuple[str, object]:
         beyond, missing = max(beyond, past), missing + int((~body & should).sum())
         elsewhere += int(written.sum() - body.sum())
         name = f"{columns} x {size} B, box {box} at {x}, swizzle {swizzle}"
+        name += ", added" if what == "added" else ""
         rows[name] = {"row bytes": size * columns, "written past the extent": past}
+    reduced = max(row["written past the extent"] for name, row in rows.items() if "added" in name)
     words = (
         f"at most {beyond} bytes a row are written past the extent, {elsewhere} outside the "
-        f"tensor's rows, {missing} inside are missing"
+        f"tensor's rows, {missing} inside are missing; by a reduction at most {reduced}"
     )
     return words, rows
 

@@ -10,7 +10,7 @@ ROWS, COLUMNS = 16, 64  # of u16
 BOX = (8, 32)
 BYTES = BOX[0] * BOX[1] * 2
 CASES = {
-    "inside": (0, 0), "half out along x": (48, 0), "one column in": (63, 0),
+    "inside": (0, 0), "half out along x": (48, 0), "16 bytes in": (56, 0),
     "half out along y": (0, 12), "a corner": (48, 12), "beyond x": (64, 0), "beyond y": (0, 16),
     "far beyond": (1 << 20, 1 << 20), "half before x": (-16, 0), "wholly before": (-64, -64),
 }  # fmt: skip

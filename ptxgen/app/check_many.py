@@ -11,17 +11,15 @@ from rich.text import Text
 
 from ptxgen.app.findings import explain, line_of
 from ptxgen.app.lines import Lines
+from ptxgen.app.mutation import Score, sampled, score
 from ptxgen.app.output import Answer
 from ptxgen.app.sweep import (
     FIRST,
     MODES,
     Outcome,
     Schedule,
-    Score,
     Subject,
-    sampled,
     schedules,
-    score,
     sweep,
 )
 from ptxgen.errors import ArgumentError, Finding, Violation
@@ -112,6 +110,7 @@ def to_dict(subject: Subject, result: Outcome, marks: Score | None) -> dict[str,
             "survived": marks.count("survived"),
             "equivalent": marks.count("equivalent"),
             "percent": marks.percent,
+            "raw_percent": marks.raw_percent,
             "each": [
                 {
                     "operator": v.mutant.operator, "line": v.mutant.line, "was": v.mutant.was,
@@ -142,8 +141,9 @@ def mutant_lines(marks: Score) -> str:
     """The score, and every mutant that was not killed."""
     rows = [
         f"mutants: {marks.count('killed')} killed, {marks.count('survived')} survived, "
-        f"{marks.count('equivalent')} equivalent: {marks.percent:.1f} % of those that matter, "
-        f"in {marks.seconds:.1f} s"
+        f"{marks.count('equivalent')} equivalent, in {marks.seconds:.1f} s",
+        f"  {marks.percent:.1f} % of those that change something are killed, "
+        f"{marks.raw_percent:.1f} % of all",
     ]
     for v in marks.verdicts:
         if v.fate != "killed":

@@ -13,6 +13,8 @@ import typer
 
 from ptxgen.app.check_cli import check
 from ptxgen.app.layout_cli import layout_app
+from ptxgen.app.prove_cli import prove
+from ptxgen.app.tune_cli import tune
 
 app = typer.Typer(
     name="ptxgen",
@@ -87,12 +89,33 @@ def emit(
     raise typer.Exit(output.deliver(lambda: show.emit(kernel, file), as_json=json))
 
 
-@app.command(rich_help_panel=KERNELS, epilog="ptxgen inspect gemm:stages=max")
-def inspect(kernel: Reference, json: Json = False) -> None:
-    """Show a kernel on one page: config, shared memory, roles, registers, barriers, SASS mix."""
-    from ptxgen.app import output, show
+@app.command(
+    rich_help_panel=KERNELS,
+    epilog="ptxgen inspect gemm:stages=max, or ptxgen inspect gemm --m 4096 --n 7168 --k 2048",
+)
+def inspect(
+    kernel: Reference,
+    m: Annotated[int | None, typer.Option(min=1, help="rows of A and D")] = None,
+    n: Annotated[int | None, typer.Option(min=1, help="columns of B and D")] = None,
+    k: Annotated[int | None, typer.Option(min=1, help="what is summed over")] = None,
+    batches: Annotated[int, typer.Option(min=1, help="products of that size")] = 1,
+    top: Annotated[int, typer.Option(min=1, help="candidates to show")] = 8,
+    json: Json = False,
+) -> None:
+    """Show a kernel on one page; with --m, --n and --k, how its config is chosen for that product.
 
-    raise typer.Exit(output.deliver(lambda: show.inspect(kernel), as_json=json))
+    The page: config, shared memory, roles, registers, barriers, SASS mix. The choice: the best
+    candidates with the time that the model gives each, what that time is made of, and what was
+    measured.
+    """
+    from ptxgen.app import choice, output, show
+
+    def work() -> output.Answer:
+        if (m, n, k) == (None, None, None):
+            return show.inspect(kernel)
+        return choice.explain(kernel, m, n, k, batches=batches, top=top)
+
+    raise typer.Exit(output.deliver(work, as_json=json))
 
 
 @app.command(rich_help_panel=CODE, epilog="ptxgen verify gemm:cluster=1x1")
@@ -163,7 +186,11 @@ def diff(
     raise typer.Exit(output.deliver(work, as_json=json))
 
 
+app.command(rich_help_panel=KERNELS, epilog="ptxgen tune gemm --m 4096 --n 7168 --k 2048")(tune)
 app.command(rich_help_panel=CODE, epilog="ptxgen check k.ptx --grid 4 --arg x=f32[1000]")(check)
+
+
+app.command(rich_help_panel=KERNELS, epilog="ptxgen prove --only split_k --seeds 5")(prove)
 
 
 @app.command(rich_help_panel=KERNELS, epilog="ptxgen run gemm --m 300 --n 520 --k 200")

@@ -7,7 +7,8 @@ The bound is per element and follows from the arithmetic, not from experience:
 Products are exact where they are formed. Each of K additions may lose up to one unit in the last
 place of a partial sum, which is at most sum |a b|: s = 2^-23 for f32 sums (tensor cores truncate),
 2^-13 for fp8 inputs, whose sums keep 13 bits behind the point whatever their type, 2^-10 for f16
-sums, 0 for integers. Rounding the result to the type of D adds u |ref|, with u = 2^-8 for bf16,
+sums, 0 for integers. Promoted sums of fp8 are s = 2^-13 for 128 additions, and 2^-23 for those of
+their parts. Rounding the result to the type of D adds u |ref|, with u = 2^-8 for bf16,
 2^-11 for f16, 2^-24 for f32, 2^-4 for e4m3 and 2^-3 for e5m2, which saturate. Where both terms
 vanish (K = 0, or all zeros) only equality passes. What an epilogue adds to the bound stands in
 `reference_epilogue`.
@@ -16,6 +17,7 @@ vanish (K = 0, or all zeros) only equality passes. What an epilogue adds to the 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ import numpy as np
 from ptxgen.app import reference_epilogue as finishing
 from ptxgen.app.reference_epilogue import PLAIN, Epilogue
 from ptxgen.configs.gemm import GemmProblem
+from ptxgen.configs.gemm_finish_rules import PROMOTED_K
 from ptxgen.isa.dtypes import dtype
 
 SIGNIFICAND_BITS = {"bf16": 8, "f16": 11, "f32": 24, "e4m3": 4, "e5m2": 3}  # with the hidden one
@@ -39,13 +42,13 @@ def inputs(kind: str, problem: GemmProblem, m: int, n: int, k: int, seed: int) -
     """A [m, k] and B [n, k] of the problem: standard normal numbers, or small integers.
 
     Integer types get small integers anyway, none of them negative where there is no sign. Batched
-    problems get one more axis. The memory order is that of the problem.
+    problems get one more axis, B of gated ones is [2, n, k]. The memory order is the problem's.
     """
     rng = np.random.default_rng(seed)
     lead = (BATCH,) if problem.batched else ()
 
-    def make(rows: int, name: str, major: str) -> Any:
-        to, shape = dtype(name), (*lead, rows, k)
+    def make(name: str, major: str, *rows: int) -> Any:
+        to, shape = dtype(name), (*lead, *rows, k)
         if kind == "integers" or not to.is_float:
             low = 0 if to.kind == "uint" else -INTEGER_LIMIT
             x = rng.integers(low, INTEGER_LIMIT + 1, shape).astype(to.np_dtype)
@@ -55,8 +58,9 @@ def inputs(kind: str, problem: GemmProblem, m: int, n: int, k: int, seed: int) -
             x = (x.view(np.uint32) & np.uint32(TF32_MASK)).view(np.float32)
         return np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2) if major == "mn" else x
 
-    a = make(m, problem.a.storage, problem.a_major)
-    return a, make(n, problem.b.storage, problem.b_major)
+    a = make(problem.a.storage, problem.a_major, m)
+    halves = (2,) if problem.gated else ()
+    return a, make(problem.b.storage, problem.b_major, *halves, n)
 
 
 def poisoned(problem: GemmProblem, m: int, n: int) -> Any:
@@ -104,7 +108,7 @@ class Comparison:
 
 
 def epilogue(kind: str, problem: GemmProblem, m: int, n: int, seed: int) -> Epilogue:
-    """alpha, beta, C and bias, as far as the problem has them: normal numbers or small integers."""
+    """What the problem has beside A and B: normal numbers, or small integers and powers of two."""
     shape = (BATCH, m, n) if problem.batched else (m, n)
     return finishing.epilogue(kind, problem, shape, seed, INTEGER_LIMIT)
 
@@ -120,10 +124,13 @@ def compare(
     exact = exact and problem.activation in finishing.EXACT
     a64, b64, d64 = (np.asarray(x).astype(np.float64) for x in (a, b, d))
     name = problem.output.name
+    if problem.gated:  # A by both halves of B
+        a64 = a64[..., None, :, :]
     sums = a64 @ b64.swapaxes(-1, -2)
     magnitude = np.abs(a64) @ np.abs(b64).swapaxes(-1, -2)
-    slack = a64.shape[-1] * 2.0 ** -_sum_bits(problem) * magnitude
-    reference, slack = finishing.apply(problem, given, sums, magnitude, slack)
+    slack = _lost(problem, a64.shape[-1]) * magnitude
+    result = finishing.apply(problem, given, sums, magnitude, slack)
+    reference, slack = result.value, result.error
     right = rounded(reference, name)
     error = np.abs(d64 - right) if dtype(name).bits == 8 else np.abs(d64 - reference)
     bound = _bound(right, slack, problem)
@@ -132,29 +139,43 @@ def compare(
         rule = f"D equals the exact sum, rounded once to {name}"
     else:
         good = error <= bound
-        rule = (
-            f"|D - ref| <= 2^-{SIGNIFICAND_BITS[name]} |ref| + {a64.shape[-1]} x "
-            f"2^-{_sum_bits(problem)} x sum |a b|"
-        )
+        rule = f"|D - ref| <= 2^-{SIGNIFICAND_BITS[name]} |ref| + {_loss(problem, a64.shape[-1])}"
         if problem.finishes:
             rule += ", through the epilogue, plus its own roundings"
     bad = np.argwhere(~good)
+    largest = "" if len(bad) else finishing.wrong_amax(given, result, exact=exact)
     return Comparison(
         rule=rule,
         elements=d64.size,
-        wrong=len(bad),
+        wrong=len(bad) + bool(largest),
         max_abs_error=float(error.max(initial=0.0)),
         relative_error=_ratio(
             np.linalg.norm((d64 - reference).ravel()), np.linalg.norm(reference.ravel())
         ),
         bound_used=float(_share(error, bound).max(initial=0.0)),
-        first_bad=_describe(bad[0], d64, reference) if len(bad) else "",
+        first_bad=_describe(bad[0], d64, reference) if len(bad) else largest,
     )
 
 
 def _sum_bits(problem: GemmProblem) -> int:
     bits = SUM_BITS.get(problem.accumulator, 0)  # integers are exact: nothing asks for their bits
     return min(bits, FP8_SUM_BITS) if problem.a.bits == 8 else bits
+
+
+def _lost(problem: GemmProblem, k: int) -> float:
+    """What k additions may lose, as a part of sum |a b|."""
+    bits = _sum_bits(problem)
+    if not problem.promoted:
+        return k * 2.0**-bits
+    return float(min(k, PROMOTED_K) * 2.0**-bits + ceil(k / PROMOTED_K) * 2.0 ** -SUM_BITS["f32"])
+
+
+def _loss(problem: GemmProblem, k: int) -> str:
+    """The same in words."""
+    text = f"{min(k, PROMOTED_K) if problem.promoted else k} x 2^-{_sum_bits(problem)} x sum |a b|"
+    if problem.promoted:
+        text += f" + {ceil(k / PROMOTED_K)} x 2^-{SUM_BITS['f32']} x sum |a b|"
+    return text
 
 
 def _bound(reference: Any, slack: Any, problem: GemmProblem) -> Any:

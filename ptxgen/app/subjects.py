@@ -33,6 +33,8 @@ class CatalogueSubject:
         self.shape = proof_problem(self.kernel.source)
         s = self.shape
         self.a, self.b = reference.inputs("integers", problem, s.m, s.n, s.k, seed=0)
+        self.epilogue = reference.epilogue("integers", problem, s.m, s.n, seed=0)
+        self._right = b""  # D of a run that was compared and is right: the same bits every run
 
     @property
     def name(self) -> str:
@@ -61,8 +63,13 @@ class CatalogueSubject:
             rendered = Rendered(ptx, kernel.source.rendered.chains)
             kernel = Kernel(replace(kernel.source, rendered=rendered))
         d = reference.poisoned(self.problem, self.shape.m, self.shape.n)
-        runtime.launch(kernel, a=self.a, b=self.b, d=d, backend=backend)
-        found = reference.compare(self.a, self.b, d, self.problem, exact=True)
+        given = {**self.epilogue.arrays(), **self.epilogue.scalars(self.problem)}
+        runtime.launch(kernel, args={"a": self.a, "b": self.b, "d": d, **given}, backend=backend)
+        if d.tobytes() == self._right:
+            return ""
+        found = reference.compare(self.a, self.b, d, self.problem, exact=True, given=self.epilogue)
+        if found.ok:
+            self._right = d.tobytes()
         return "" if found.ok else f"D is wrong: {found.rule}"
 
 

@@ -1,4 +1,4 @@
-"""One program under many schedules: what breaks it, how to see that again, and its mutants.
+"""One program under many schedules: what breaks it, and how to see that again.
 
 A `Subject` is something that can be launched with its own PTX or with a changed one. A schedule
 says when asynchronous work happens, how warps take turns, and the seed; equal schedules give equal
@@ -8,7 +8,7 @@ runs, so a failing one replays exactly.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -21,12 +21,12 @@ from ptxgen.errors import (
     UnsupportedPtx,
 )
 from ptxgen.isa.rules import RULES
-from ptxgen.ptx.mutate import Mutant
 
 if TYPE_CHECKING:
     from runtime.emulator.backend import EmulatorBackend
     from runtime.emulator.machine import Schedule as Turns
     from runtime.emulator.queue import Mode
+    from runtime.emulator.report import RegisterUse
 
 MODES: tuple[Mode, ...] = ("eager", "latest", "random")
 TURNS: tuple[Turns, ...] = ("round_robin", "random", "priority")
@@ -88,10 +88,15 @@ class Outcome:
     schedule: Schedule | None = None  # the one that failed
     runs: int = 0
     seconds: float = 0.0
+    registers: tuple[RegisterUse, ...] = ()  # of the last run, where setmaxnreg counts
 
 
 def outcome(subject: Subject, ptx: str, schedule: Schedule, *, hazards: bool = True) -> Outcome:
-    """One run under one schedule."""
+    """One run under one schedule.
+
+    What the program does wrong is the outcome; what is wrong with the launch itself (arguments, PTX
+    that does not parse) is raised.
+    """
     from runtime.emulator.backend import EmulatorBackend
     from runtime.emulator.report import Report
 
@@ -105,15 +110,19 @@ def outcome(subject: Subject, ptx: str, schedule: Schedule, *, hazards: bool = T
         wrong = subject.launch(ptx, backend)
     except UnsupportedPtx as error:
         return Outcome(verdict="unsupported", findings=(as_finding(error),), schedule=schedule)
-    except PtxgenError as error:
+    except EmulatorError as error:
         found = error.findings if isinstance(error, HazardError) else (as_finding(error),)
         return Outcome(verdict="fail", findings=found, schedule=schedule, runs=1)
     report = backend.wait(backend.stream(None, "cpu"))
     advice = report.advice if isinstance(report, Report) else ()
+    registers = report.registers if isinstance(report, Report) else ()
     if wrong:
         result = Finding(code="wrong-result", severity="error", message=wrong)
         return Outcome(verdict="fail", findings=(result,), advice=advice, schedule=schedule, runs=1)
-    return Outcome(verdict="pass", advice=advice, runs=1, seconds=time.perf_counter() - start)
+    return Outcome(
+        verdict="pass", advice=advice, runs=1, seconds=time.perf_counter() - start,
+        registers=registers,
+    )  # fmt: skip
 
 
 def as_finding(error: PtxgenError) -> Finding:
@@ -150,84 +159,3 @@ def sweep(subject: Subject, ptx: str, plan: Iterable[Schedule], *, hazards: bool
         verdict="pass", advice=tuple(advice.values()), runs=runs,
         seconds=time.perf_counter() - start,
     )  # fmt: skip
-
-
-# -- mutants ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """What became of a mutant: "killed" (by which code), "survived", or "equivalent" (why)."""
-
-    mutant: Mutant
-    fate: str
-    by: str = ""
-    schedule: Schedule | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Score:
-    """A kernel's mutants. `percent` counts those that could be killed: equivalents aside."""
-
-    name: str
-    verdicts: tuple[Verdict, ...]
-    seconds: float
-
-    def count(self, fate: str) -> int:
-        return sum(v.fate == fate for v in self.verdicts)
-
-    @property
-    def percent(self) -> float:
-        real = len(self.verdicts) - self.count("equivalent")
-        return 100 * self.count("killed") / real if real else 100.0
-
-
-def score(
-    subject: Subject,
-    mutants: Sequence[Mutant],
-    plan: Sequence[Schedule],
-    told: Callable[[Verdict], None] = lambda verdict: None,
-) -> Score:
-    """Run every mutant until a schedule kills it. A program whose mutant gives a new piece of
-    advice counts as killed: somebody is told."""
-    start = time.perf_counter()
-    known = {f.code for f in outcome(subject, subject.ptx, plan[0]).advice}
-    verdicts = []
-    for mutant in mutants:
-        verdict = _fate(subject, mutant, plan, known)
-        told(verdict)
-        verdicts.append(verdict)
-    return Score(name=subject.name, verdicts=tuple(verdicts), seconds=time.perf_counter() - start)
-
-
-def _fate(subject: Subject, mutant: Mutant, plan: Sequence[Schedule], known: set[str]) -> Verdict:
-    for schedule in plan:
-        found = outcome(subject, mutant.source, schedule)
-        new = [f for f in (*found.findings, *found.advice) if f.code not in known]
-        if new:
-            by = new[0].code if found.verdict != "pass" else f"{new[0].code} (advice)"
-            return Verdict(mutant=mutant, fate="killed", by=by, schedule=schedule)
-    why = equivalent(subject.ptx, mutant)
-    return Verdict(mutant=mutant, fate="equivalent" if why else "survived", by=why)
-
-
-def equivalent(ptx: str, mutant: Mutant) -> str:
-    """The rule of PTX that makes a surviving mutant harmless, or "" when there is none known."""
-    if "setmaxnreg" in mutant.operator:
-        return (
-            "9.7.19.5: setmaxnreg moves registers between warps; it waits when the pool is short, "
-            "and here the pool still covers every inc"
-        )
-    if mutant.was.startswith("fence.mbarrier_init") and ".shared::cluster.b64" not in ptx:
-        return (
-            "9.7.13.1: bar.sync and the default .release of barrier.cluster.arrive order the inits "
-            "for the CTA itself, and no other CTA uses these barriers"
-        )
-    return ""
-
-
-def sampled(mutants: Sequence[Mutant], count: int) -> tuple[Mutant, ...]:
-    """`count` mutants, evenly spread: always the same ones."""
-    if count <= 0 or count >= len(mutants):
-        return tuple(mutants)
-    return tuple(mutants[i * len(mutants) // count] for i in range(count))

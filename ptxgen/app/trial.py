@@ -86,6 +86,8 @@ def attempt(
     arrays = _Arrays(runner, on, {"a": a, "b": b, "d": d, **given.arrays()})
     seconds, events = _launch(kernel, arrays, scalars, runner, on)
     arrays.fetch("d")
+    if given.amax is not None:
+        arrays.fetch("amax")
     return Trial(
         kernel=kernel,
         shape=(m, n, k),

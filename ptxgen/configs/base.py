@@ -82,6 +82,16 @@ def from_text(cls: type[T], values: dict[str, str]) -> T:
     return cls(**parsed)
 
 
+def to_text(part: Any) -> str:
+    """A problem or config as `from_text` and a kernel reference have it: what is not the default.
+
+    >>> to_text(GemmConfig(tile=(128, 128), stages=4))
+    'tile=128x128'
+    """
+    values = ((name, getattr(part, name), field) for name, field in options(type(part)).items())
+    return ",".join(f"{name}={spell(x)}" for name, x, field in values if x != field.default)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule(Generic[T]):
     """One rule of the hardware: `check` yields what breaks it, and a legal choice.

@@ -22,6 +22,8 @@ MAJORS = ("k", "mn")
 BIASES = ("none", "row", "column")
 BIAS_TYPES = ("f32", "out")
 ACTIVATIONS = ("none", "relu", "gelu", "gelu_tanh", "silu")
+SCALES = ("none", "tensor", "row")
+ACCUMULATIONS = ("fast", "promoted")
 SWITCH = (0, 1)
 PROMOTIONS = (0, 64, 128, 256)  # bytes: what a tensor map may ask of L2
 SOURCES = ("smem", "registers")
@@ -54,7 +56,9 @@ def _output(text: str) -> str:
 class GemmProblem:
     """D[m,n] = sum over k of A[m,k] B[n,k], summed in the tensor core.
 
-    With an epilogue, D = activation(alpha sum + beta C + bias), in f32 and rounded once.
+    With an epilogue, D = activation(alpha sum + beta C + bias), in f32 and rounded once. Scales
+    multiply alpha, and `out_scale` what is rounded. `gated` problems have two products, of the
+    halves B[0] and B[1] of B [2,N,K]: D = activation(alpha sum0) * (alpha sum1).
     `batched` problems have one more axis in front of every array, and multiply matrix by matrix.
     """
 
@@ -104,6 +108,30 @@ class GemmProblem:
         legal="none; relu, gelu (by erf), gelu_tanh, silu with f32 sums",
         help="function of the result, before it is rounded",
     )  # fmt: skip
+    scales: str = option(
+        "none", parse=one_of(*SCALES), legal="none; tensor, row with f32 sums",
+        help="f32 arrays that multiply the sums: tensor: scale_a [1] and scale_b [1]; row: "
+        "scale_a [M], one a row of A, and scale_b [N], one a column of D",
+    )  # fmt: skip
+    gated: int = option(
+        0, parse=integer(), legal="0, 1; 1 with f32 sums",
+        help="1: B is [2,N,K], and D the activation of the first product times the second: SwiGLU "
+        "with silu",
+    )  # fmt: skip
+    out_scale: int = option(
+        0, parse=integer(), legal="0, 1; 1 with f32 sums",
+        help="1: an f32 array out_scale [1] multiplies the result, before it is rounded",
+    )  # fmt: skip
+    amax: int = option(
+        0, parse=integer(), legal="0, 1; 1 with f32 sums",
+        help="1: an f32 array amax [1] becomes the maximum of itself and every |result| before "
+        "out_scale; NaN where one is NaN",
+    )  # fmt: skip
+    accumulate: str = option(
+        "fast", parse=one_of(*ACCUMULATIONS), legal="fast; promoted for fp8 with f32 sums",
+        help="promoted: every 128 of K are summed by themselves and added in f32 registers, since "
+        "fp8 sums in the tensor core keep 13 bits behind the point",
+    )  # fmt: skip
 
     @property
     def a(self) -> WgmmaInput:
@@ -135,7 +163,19 @@ class GemmProblem:
     @property
     def finishes(self) -> bool:
         """Whether anything is done to the sums before they are rounded."""
-        return bool(self.alpha or self.beta or self.bias != "none" or self.activation != "none")
+        switches = self.alpha or self.beta or self.gated or self.out_scale or self.amax
+        words = (self.bias, self.activation, self.scales)
+        return bool(switches) or any(word != "none" for word in words)
+
+    @property
+    def halves(self) -> int:
+        """Products that make one D."""
+        return 2 if self.gated else 1
+
+    @property
+    def promoted(self) -> bool:
+        """Whether sums leave the tensor core on the way."""
+        return self.accumulate == "promoted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ptxgen.configs.base import Rule, spell
 from ptxgen.configs.gemm_field_rules import CONSUMERS, FIELD_RULES, nearest
+from ptxgen.configs.gemm_finish_rules import FINISH_RULES, GATED_COLUMNS
 from ptxgen.configs.gemm_schedule_rules import SCHEDULE_RULES
 from ptxgen.configs.gemm_type_rules import TYPE_RULES
 from ptxgen.errors import Violation
@@ -74,7 +75,8 @@ def _column_step(g: Gemm) -> int:
     """A step of tile_n that keeps every rule on columns: all are powers of two, so the largest."""
     unit = 1 if g.swapped else STORE_ROW_BYTES // g.problem.output.bytes
     integers = 1 if g.problem.a.legal_n(40) else 16
-    return max(_share_step(g), g.split_k * max(ATOM_ROWS, unit), integers)
+    gated = GATED_COLUMNS * g.cluster_m if g.problem.gated else 1
+    return max(_share_step(g), g.split_k * max(ATOM_ROWS, unit), integers, gated)
 
 
 # ---------------------------------------------------------------------------- split K, swapped
@@ -270,11 +272,13 @@ def _with(g: Gemm, **fields: object) -> Gemm:
 # What decides which widths a tile may have.
 WIDTH = (
     "out_dtype", "majors", "tile_n", "tile_k", "cluster", "split_k", "swap_ab", "share of rows",
+    "gated columns", "promoted",
 )  # fmt: skip
 
 RULES: tuple[Rule[Gemm], ...] = (
     *TYPE_RULES,
     *FIELD_RULES,
+    *FINISH_RULES,
     *SCHEDULE_RULES,
     Rule(
         name="share of rows", text="consumers share tile M in multiples of 64",
@@ -310,7 +314,8 @@ RULES: tuple[Rule[Gemm], ...] = (
     ),
     Rule(
         name="store row", text="a row of a store box has at least 16 bytes",
-        check=_store_row, needs=("out_dtype", "swap_ab", "split columns"),
+        check=_store_row,
+        needs=("out_dtype", "swap_ab", "split columns", "gated", "gated columns"),
     ),
     Rule(
         name="accumulators", text="accumulators fit in a consumer's registers",

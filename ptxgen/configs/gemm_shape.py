@@ -186,7 +186,7 @@ class Gemm:
             consumers=self.consumers,
             producer_registers=producer,
             consumer_registers=consumer,
-            accumulators=self.accumulators,
+            accumulators=self.accumulators * (2 if self.problem.promoted else 1),
             fragments=self.fragments,
         )
 
@@ -245,8 +245,23 @@ class Gemm:
 
     @property
     def out_n(self) -> int:
-        """Columns of the tile that this CTA stores: all, or its share when K is split."""
-        return self.tile_n // self.split_k
+        """Columns of D that this CTA stores: all, or its share when K is split."""
+        return self.d_columns // self.split_k
+
+    @property
+    def d_columns(self) -> int:
+        """Columns of D in a tile: those of the tile, or half as many where two make one."""
+        return self.tile_n // self.problem.halves
+
+    def accumulator_column(self, column: int, half: int = 0) -> int:
+        """Which column of the tile has the sums of a column of D.
+
+        Every part of B that one CTA loads holds rows of its first half, then as many of its second.
+        """
+        if not self.problem.gated:
+            return column
+        part, inside = divmod(column, self.b.part // 2)
+        return part * self.b.part + half * self.b.part // 2 + inside
 
     @property
     def store_unit(self) -> int:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from ptxgen.configs.base import Rule
 from ptxgen.configs.gemm import (
+    ACCUMULATIONS,
     ACTIVATIONS,
     BIAS_TYPES,
     BIASES,
     INPUTS,
     MAJORS,
     ROUNDINGS,
+    SCALES,
     SWITCH,
 )
 from ptxgen.errors import Violation
@@ -95,6 +97,11 @@ _EPILOGUE: dict[str, tuple[tuple[object, ...], str]] = {
     "bias": (BIASES, "a vector is added to every row or to every column of D, or none"),
     "bias_dtype": (BIAS_TYPES, "a bias is as exact as the sums, or as D"),
     "activation": (ACTIVATIONS, "the epilogue has no other functions"),
+    "scales": (SCALES, "operands have one scale, one a row of A and a column of D, or none"),
+    "gated": (SWITCH, "D is made of two products, or of one"),
+    "out_scale": (SWITCH, "a scalar multiplies the result, or none"),
+    "amax": (SWITCH, "the largest result is reported, or not"),
+    "accumulate": (ACCUMULATIONS, "sums stay in the tensor core, or leave it every 128 of K"),
 }
 
 
@@ -143,7 +150,7 @@ TYPE_RULES: tuple[Rule[Gemm], ...] = (
     ),
     Rule(name="batched", text="one batch axis, or none", check=_batched),
     Rule(
-        name="epilogue", text="alpha, beta, bias and activation are those that exist",
+        name="epilogue", text="every field of an epilogue is one that exists",
         check=_epilogue,
     ),
     Rule(

@@ -52,7 +52,7 @@ class KernelSource:
     plan: Planner
     expectation: Expectation
     smem: SmemPlan
-    registers: RegisterPool
+    registers: RegisterPool | None  # how setmaxnreg shares them out; None: as ptxas gives them
     roles: tuple[Role, ...]
     barriers: tuple[BarrierRow, ...]
     models: tuple[tuple[str, Record], ...] = ()  # (title, record) of what the models say of it

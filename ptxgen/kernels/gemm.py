@@ -40,6 +40,7 @@ def entry(g: Gemm) -> str:
         f"{g.cluster_m}x{g.cluster_n}",
         f"splitk{g.split_k}" if g.split_k > 1 else "",
         "swap" if g.swapped else "",
+        "promoted" if p.promoted else "",
         "" if g.config.schedule == "cooperative" else g.config.schedule,
         "rs" if g.fragments else "",
         *entry_parts(p),
@@ -51,9 +52,12 @@ def spec(g: Gemm) -> KernelSpec:
     """What the PTX of this member fixes."""
 
     def load(name: str, operand: Operand) -> TensorMapParam:
+        axes: tuple[int, ...] = (0, 1) if operand.major == "k" else (1, 0)
+        box: tuple[int, ...] = operand.box
+        if g.problem.gated and operand.arg == "b":  # rows of both halves in one box
+            axes, box = (0, 1, 2), (2, box[0] // 2, box[1])
         return TensorMapParam(
-            name=name, arg=operand.arg, dtype=operand.storage.name,
-            axes=(0, 1) if operand.major == "k" else (1, 0), box=operand.box,
+            name=name, arg=operand.arg, dtype=operand.storage.name, axes=axes, box=box,
             swizzle=operand.swizzle.span, l2=g.config.l2_promotion,
         )  # fmt: skip
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ptxgen.configs.gemm_shape import Gemm
 from ptxgen.isa.wgmma import sass_opcode
 from ptxgen.kernels.gemm_finish import EXPONENTIAL
@@ -69,17 +71,8 @@ def _math(g: Gemm) -> tuple[Promise, ...]:
 
 def _copies(g: Gemm) -> tuple[Promise, ...]:
     rank = "3D" if g.problem.batched else "2D"
-    loads = g.a.boxes + g.b.boxes
-    multicast = sum(operand.boxes for operand in (g.a, g.b) if operand.sharers > 1)
     return (
-        Count(
-            pattern=f"UTMALDG.{rank}", multiple_of=loads, at_least=loads,
-            why="A and B come by TMA, one box a swizzle row",
-        ),
-        Count(
-            pattern=f"UTMALDG.{rank}.MULTICAST", multiple_of=max(multicast, 1), at_least=multicast,
-            at_most=None if multicast else 0, why="what the cluster shares is multicast",
-        ),
+        *_loads(g),
         Count(
             pattern=f"UTMASTG.{rank}", exactly=g.slabs_per_tile * g.boxes_per_slab,
             why="D leaves by TMA, one box a store",
@@ -91,6 +84,25 @@ def _copies(g: Gemm) -> tuple[Promise, ...]:
         *_finish(g),
         *_parts(g),
     )  # fmt: skip
+
+
+def _loads(g: Gemm) -> Iterator[Promise]:
+    """Loads by the rank of their maps: B of a gated problem has an axis more."""
+    lead = 1 if g.problem.batched else 0
+    ranks = {op.arg: 2 + lead + (op.arg == "b" and bool(g.problem.gated)) for op in (g.a, g.b)}
+    for rank in sorted(set(ranks.values())):
+        operands = [op for op in (g.a, g.b) if ranks[op.arg] == rank]
+        loads = sum(op.boxes for op in operands)
+        multicast = sum(op.boxes for op in operands if op.sharers > 1)
+        yield Count(
+            pattern=f"UTMALDG.{rank}D", multiple_of=loads, at_least=loads,
+            why="A and B come by TMA, one box a swizzle row",
+        )  # fmt: skip
+        yield Count(
+            pattern=f"UTMALDG.{rank}D.MULTICAST", multiple_of=max(multicast, 1),
+            at_least=multicast, at_most=None if multicast else 0,
+            why="what the cluster shares is multicast",
+        )  # fmt: skip
 
 
 def _finish(g: Gemm) -> tuple[Promise, ...]:
@@ -106,8 +118,21 @@ def _finish(g: Gemm) -> tuple[Promise, ...]:
             )
             for name, what in (("EX2", "power of two"), ("RCP", "reciprocal"))
         )  # fmt: skip
-    if p.beta or p.bias != "none":
-        promises.append(Count(pattern="LDG", at_least=1, why="C or the bias come from memory"))
+    if p.beta or p.bias != "none" or p.scales != "none" or p.out_scale:
+        promises.append(Count(pattern="LDG", at_least=1, why="C, bias and scales come from memory"))
+    if p.promoted:
+        promises.append(
+            Count(
+                pattern="FADD", where="mma_loop", multiple_of=g.accumulators,
+                at_least=g.accumulators, why="the sums of a stage leave the tensor core",
+            )
+        )  # fmt: skip
+    if p.amax:
+        promises += (
+            Count(pattern="FMNMX", at_least=elements, why="every element may be the largest"),
+            Count(pattern="REDUX", at_least=1, why="the largest of a warp"),
+            Count(pattern="REDG", exactly=1, why="the largest of all, by one atomic a warp"),
+        )
     return tuple(promises)
 
 

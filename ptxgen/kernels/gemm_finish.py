@@ -1,26 +1,18 @@
-"""What a GEMM does to its sums before it rounds them: D = activation(alpha sum + beta C + bias)."""
+"""What a GEMM does to its sums before it rounds them: the numbers of the blocks, the contract.
+
+D = activation(alpha sum + beta C + bias), or of two products activation(alpha sum0) (alpha sum1);
+scales of A and B multiply alpha, and `out_scale` the result.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ptxgen.configs.gemm import GemmProblem
 from ptxgen.configs.gemm_shape import Gemm
-from ptxgen.errors import Violation
 from ptxgen.isa.dtypes import DType, dtype
-from ptxgen.layout import tensor_map
-from ptxgen.spec import (
-    ArrayMeta,
-    KernelSpec,
-    Param,
-    PointerParam,
-    Scalar,
-    ScalarParam,
-    TensorMapParam,
-)
+from ptxgen.spec import Access, Param, PointerParam, ScalarParam
 
-GIVEN = ("alpha", "beta")  # scalars that the caller gives; a plan computes the others
 EXPONENTIAL = ("gelu", "gelu_tanh", "silu")  # activations by ex2 and rcp
 
 # Each activation as the contract states it, with the most that f32 arithmetic adds to its error.
@@ -57,15 +49,23 @@ class Memory:
 class Finish:
     """The numbers of the block: what is added and multiplied, and along which axis of the tile."""
 
-    scales: bool  # alpha or a bias
-    alpha: bool
+    alpha: bool  # an argument
+    scales: str  # "" or "tensor": %alpha has them; "row": `scale_rows` and `scale_columns`
+    factor: bool  # %alpha multiplies all sums
+    affine: bool  # that, or a bias
     beta: bool
-    reads: bool  # C or a bias, by the element's place in D
+    reads: bool  # C, a bias or vectors of scales, by the element's place in D
     bias: str  # "" or the axis of the tile along which it runs: "rows" or "columns"
     bias_memory: Memory
     c_memory: Memory
     swapped: bool
     activation: str
+    gated: bool
+    amax: bool
+    out_scale: bool
+    scale_rows: str  # parameters with the scales along rows and columns of the tile
+    scale_columns: str
+    scale_memory: Memory
     rows: str  # parameters with the extents of D along rows and columns of the tile
     columns: str
     params: tuple[str, ...]  # lines of the entry
@@ -76,10 +76,14 @@ def entry_parts(p: GemmProblem) -> tuple[str, ...]:
     """What the name of the entry says of the epilogue."""
     bias = f"bias_{p.bias}" + ("_out" if p.bias_dtype == "out" else "")
     return (
+        f"scaled_{p.scales}" if p.scales != "none" else "",
         "alpha" if p.alpha else "",
         "beta" if p.beta else "",
         bias if p.bias != "none" else "",
+        "gated" if p.gated else "",
         p.activation if p.activation != "none" else "",
+        "amax" if p.amax else "",
+        "out_scale" if p.out_scale else "",
     )
 
 
@@ -102,9 +106,20 @@ def params(p: GemmProblem) -> tuple[Param, ...]:
                 name="bias", arg="bias", dtype=p.bias_type.name, align=2 * p.bias_type.bytes
             )
         )
+    if p.scales != "none":
+        pair = 8 if p.scales == "row" else 4  # vectors are read in pairs along columns of the tile
+        found += (_f32(name, align=pair) for name in ("scale_a", "scale_b"))
+    if p.amax:
+        found.append(_f32("amax", access="read_write"))
+    if p.out_scale:
+        found.append(_f32("out_scale"))
     if _reads(p):
         found += (ScalarParam(name=name, ptx_type="u32") for name in ("d_rows", "d_columns"))
     return tuple(found)
+
+
+def _f32(name: str, *, align: int = 4, access: Access = "read") -> PointerParam:
+    return PointerParam(name=name, arg=name, dtype="f32", align=align, access=access)
 
 
 _MEANINGS = {
@@ -114,40 +129,56 @@ _MEANINGS = {
     "c_pitch": "bytes from one row of C to the next",
     "c_batch": "bytes from one C of the batch to the next",
     "bias": "vector that is added to every row or column",
-    "d_rows": "rows of D: what lies beyond is not read of C and bias",
+    "scale_a": "f32 factors of A: one, or one a row",
+    "scale_b": "and of B: one, or one a column of D",
+    "amax": "f32: becomes the largest |result|",
+    "out_scale": "f32 factor of the result",
+    "d_rows": "rows of D: what lies beyond is not read of arrays like it",
     "d_columns": "its columns",
 }
 
 
 def finish(g: Gemm) -> Finish:
-    """The numbers of `blocks/finish.ptx.j2`, `finish_lanes` and `add_c`."""
+    """The numbers of the blocks `finish`, `finish_lanes`, `finish_slabs`, `scales` and `add_c`."""
     p = g.problem
     along = {"none": "", "row": "columns", "column": "rows"}[p.bias]
     if g.swapped and along:
         along = "rows" if along == "columns" else "columns"
-    extents = ("d_columns", "d_rows") if g.swapped else ("d_rows", "d_columns")
+    extents, vectors = ("d_rows", "d_columns"), ("scale_a", "scale_b")
+    if g.swapped:
+        extents, vectors = extents[::-1], vectors[::-1]
+    factor = p.scales == "tensor" or (bool(p.alpha) and p.scales == "none")
     return Finish(
-        scales=bool(p.alpha) or bool(along),
         alpha=bool(p.alpha),
+        scales="" if p.scales == "none" else p.scales,
+        factor=factor,
+        affine=factor or bool(along),
         beta=bool(p.beta),
         reads=_reads(p),
         bias=along,
-        bias_memory=_memory(p.bias_type),
-        c_memory=_memory(p.output),
+        bias_memory=memory(p.bias_type),
+        c_memory=memory(p.output),
         swapped=g.swapped,
         activation=p.activation,
+        gated=bool(p.gated),
+        amax=bool(p.amax),
+        out_scale=bool(p.out_scale),
+        scale_rows=vectors[0],
+        scale_columns=vectors[1],
+        scale_memory=memory(dtype("f32")),
         rows=extents[0],
         columns=extents[1],
         params=_param_lines(params(p)),
-        lines=_lines(p) if p.finishes else (),
+        lines=_lines(p) if p.finishes or p.promoted else (),
     )
 
 
 def _reads(p: GemmProblem) -> bool:
-    return bool(p.beta) or p.bias != "none"
+    return bool(p.beta) or p.bias != "none" or p.scales == "row"
 
 
-def _memory(element: DType) -> Memory:
+def memory(element: DType) -> Memory:
+    """How elements of that type are read from global memory."""
     return Memory(
         type=element.name,
         bytes=element.bytes,
@@ -168,73 +199,41 @@ def _param_lines(found: tuple[Param, ...]) -> tuple[str, ...]:
 
 def _lines(p: GemmProblem) -> tuple[str, ...]:
     """What the contract says, from the column in which titles start."""
-    terms = [
-        "alpha sum" if p.alpha else "sum",
-        "beta C[m,n]" if p.beta else "",
-        {"none": "", "row": "bias[n]", "column": "bias[m]"}[p.bias],
-    ]
-    x = " + ".join(filter(None, terms))
-    result = x if p.activation == "none" else f"{p.activation}(x), x = {x}"
-    notes = [f"D = {result}; in f32, rounded once"]
+    notes = [f"D = {_formula(p)}; in f32, rounded once"]
+    if p.scales != "none":
+        a, b = ("scale_a", "scale_b") if p.scales == "tensor" else ("scale_a[m]", "scale_b[n]")
+        notes.append(f"scale = {'alpha ' if p.alpha else ''}{a} {b}, multiplied in f32")
     if p.beta:
         notes.append("The bias is added first, then beta C. Where beta is 0, C is not read.")
     if p.bias != "none":
         notes.append(
             f"bias: {p.bias_type.name}" + (", the same in every batch" if p.batched else "")
         )
+    if p.amax:
+        notes += (
+            f"amax becomes max(amax, |y|) over all of D{', y = D / out_scale' * p.out_scale}; NaN",
+            "if a y is NaN. It is 0 or more before.",
+        )
+    if p.gated:
+        part = "halves of B alternate in a stage as its boxes do"
+        notes.append(f"sum0 and sum1 lie in one lane: {part}")
+    if p.promoted:
+        notes += (
+            "Sums of a stage leave the tensor core, which keeps 13 bits of them behind the",
+            "point, and are added in f32: %part to %acc, which are of one size.",
+        )
     notes += _FORMULAS[p.activation]
     return tuple(f"{'Epilogue' if i == 0 else '':<12} {text}" for i, text in enumerate(notes))
 
 
-# ---------------------------------------------------------------------------- plan
-
-
-def finish_scalars(args: Mapping[str, ArrayMeta]) -> dict[str, Scalar]:
-    """What the plan computes for an epilogue: extents of D, and how C lies in memory."""
-    *_, rows, columns = args["d"].shape
-    values: dict[str, Scalar] = {"d_rows": rows, "d_columns": columns}
-    if "c" in args:
-        strides = args["c"].strides
-        values |= {"c_pitch": strides[-2] if rows > 1 else 0, "c_batch": strides[0]}
-    return values
-
-
-def finish_violations(spec: KernelSpec, args: Mapping[str, ArrayMeta]) -> Iterator[Violation]:
-    """Types and order in memory of C and the bias; their extents are checked with all others."""
-    store = next(p for p in spec.params if isinstance(p, TensorMapParam) and p.arg == "d")
-    for param in spec.params:
-        if isinstance(param, PointerParam) and not param.workspace:
-            meta = args[param.arg]
-            if meta.dtype != param.dtype:
-                yield Violation(
-                    field=param.arg, got=meta.dtype, rule=f"must be {param.dtype}",
-                    why=f"the kernel was generated for {param.dtype} {param.arg}",
-                    fix="convert it" + _bias_type(param, meta, args["d"]),
-                )  # fmt: skip
-            elif meta.size:
-                yield from _order(param, meta, store)
-
-
-def _bias_type(param: PointerParam, meta: ArrayMeta, d: ArrayMeta) -> str:
-    if param.arg == "bias" and meta.dtype in ("f32", d.dtype):
-        return f", or make the kernel with bias_dtype={'f32' if meta.dtype == 'f32' else 'out'}"
-    return ""
-
-
-def _order(param: PointerParam, meta: ArrayMeta, store: TensorMapParam) -> Iterator[Violation]:
-    size = dtype(param.dtype).bytes
-    if meta.shape[-1] > 1 and meta.strides[-1] != size:
-        yield Violation(
-            field=param.arg, got=f"strides {meta.strides} bytes for shape {meta.shape}",
-            rule=f"must be contiguous along its last axis: {size} bytes from one to the next",
-            why="the kernel reads it in pairs", fix="pass a contiguous copy",
-        )  # fmt: skip
-    elif param.arg == "c":  # its rows must start where vectors may be read, like those of D
-        names = ("batch", "M", "N")[-len(meta.shape) :]
-        yield from tensor_map.array_violations(meta, _as_c(store), axis_names=names)
-
-
-def _as_c(store: TensorMapParam) -> TensorMapParam:
-    return TensorMapParam(
-        name="c", arg="c", dtype=store.dtype, axes=store.axes, box=store.box, swizzle=store.swizzle
-    )
+def _formula(p: GemmProblem) -> str:
+    factor = "scale " if p.scales != "none" else "alpha " if p.alpha else ""
+    scale = "out_scale " if p.out_scale else ""
+    if p.gated:
+        first = f"{factor}sum0" if p.activation == "none" else f"{p.activation}({factor}sum0)"
+        return f"{scale}{first} {factor}sum1, sum_i with B[i]"
+    bias = {"none": "", "row": "bias[n]", "column": "bias[m]"}[p.bias]
+    x = " + ".join(filter(None, (f"{factor}sum", "beta C[m,n]" if p.beta else "", bias)))
+    if p.activation == "none":
+        return f"{scale}({x})" if scale else x
+    return f"{scale}{p.activation}(x), x = {x}"

@@ -33,13 +33,16 @@ class Math:
     add: str  # how two of them are added
     form: str  # m64n256k16.f32.bf16.bf16
     flags: str
+    sums: str  # registers that wgmma adds to
+    promoted: bool  # they are then added to %acc, once a stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
     m: int
-    n: int
+    n: int  # of D
     k: int
+    columns: int  # of accumulators: of both halves in a gated problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +124,7 @@ class Load:
     shared: bool  # with other CTAs of the cluster
     lines: str  # "rows" or "columns"
     part: int  # how many of them this CTA loads
+    step: int  # from this CTA's part to the next's, in rows or columns of D
     part_bytes: int
     peer: str  # register with this CTA's rank among those that share
     mask: str  # of those CTAs: a number, or the register that holds it
@@ -192,7 +196,7 @@ def numbers(g: Gemm, spec: KernelSpec) -> dict[str, object]:
         "entry": spec.entry,
         "ptx_version": "{}.{}".format(*spec.ptx_version),
         "math": _math(g),
-        "tile": Tile(m=g.tile_m, n=g.tile_n, k=g.tile_k),
+        "tile": Tile(m=g.tile_m, n=g.d_columns, k=g.tile_k, columns=g.tile_n),
         "ring": g.ring,
         "cluster": _cluster(g),
         "threads": g.threads,
@@ -241,6 +245,8 @@ def _math(g: Gemm) -> Math:
         add="add.f32" if f32 else "add.s32",
         form=f"m64n{g.tile_n}k{a.k}.{p.accumulator}.{a.name}.{b.name}",
         flags=scales + transposes,
+        sums="part" if p.promoted else "acc",
+        promoted=p.promoted,
     )
 
 
@@ -293,18 +299,20 @@ def _load(g: Gemm, name: str, operand: Operand) -> Load:
         mask = (1 << g.cluster_m) - 1
     first = f"%{name}_first"
     inner, outer = ("%k", first) if operand.major == "k" else (first, "%k")
+    halves = g.problem.halves if operand.arg == "b" else 1
     return Load(
         name=name,
         arg=operand.arg.upper(),
         major=operand.major.upper(),
-        box=f"{operand.box[0]} x {row}",
+        box=f"{operand.box[0]} x {row}" if halves == 1 else f"2 x {operand.box[0] // 2} x {row}",
         swizzle=operand.swizzle.span,
-        rank=3 if g.problem.batched else 2,
+        rank=1 + halves + (1 if g.problem.batched else 0),
         inner=inner,
-        outer=outer + (", %batch" if g.problem.batched else ""),
+        outer=outer + (", 0" if halves == 2 else "") + (", %batch" if g.problem.batched else ""),
         shared=operand.sharers > 1,
         lines=lines,
         part=operand.part,
+        step=operand.part // halves,
         part_bytes=part_bytes,
         peer=peer,
         mask=f"%{name}_mask" if cluster.square else str(mask),
@@ -323,10 +331,11 @@ def _load(g: Gemm, name: str, operand: Operand) -> Load:
 def _descriptors(g: Gemm) -> Descriptors:
     """Every wgmma of a stage, in issue order: K steps outside, 64-row blocks inside."""
     a, b = g.a.layout, g.b.layout
+    first = "0" if g.problem.promoted else "%accumulate"
     steps = tuple(
         Step(
             b=b.k_units(step),
-            scale_d="%accumulate" if step == 0 else "1",
+            scale_d=first if step == 0 else "1",
             blocks=tuple(_block(g, step, block) for block in range(g.blocks)),
         )
         for step in range(a.k_steps)

@@ -9,7 +9,12 @@ from ptxgen.configs.gemm_shape import Gemm
 from ptxgen.errors import ArgumentError, Violation
 from ptxgen.isa.dtypes import dtype
 from ptxgen.kernels.base import Planner
-from ptxgen.kernels.gemm_finish import GIVEN, finish_scalars, finish_violations
+from ptxgen.kernels.gemm_finish_plan import (
+    GIVEN,
+    finish_axes,
+    finish_scalars,
+    finish_violations,
+)
 from ptxgen.kernels.gemm_schedule import stream_clusters, stream_scalars, stream_workspaces
 from ptxgen.layout import tensor_map
 from ptxgen.models.waves import Waves
@@ -37,17 +42,15 @@ def planner(g: Gemm, spec: KernelSpec) -> Planner:
     """The plan function of one kernel: pure, and free of everything but numbers."""
     lead = (BATCH,) if g.problem.batched else ()
     axes = {name: (*lead, *letters) for name, letters in AXES.items()}
-    if g.problem.beta:
-        axes["c"] = axes["d"]
-    if g.problem.bias != "none":
-        axes["bias"] = ("N",) if g.problem.bias == "row" else ("M",)
+    axes |= finish_axes(g.problem, axes)
 
     def plan(
         args: Mapping[str, ArrayMeta], scalars: Mapping[str, Scalar], device: DeviceLimits
     ) -> LaunchPlan:
         """Arguments a [M,K], b [N,K], d [M,N]; batched ones have one more axis in front.
 
-        Epilogues may take c, like d, a bias [N] or [M], and the scalars alpha and beta.
+        Epilogues may take c, like d, a bias [N] or [M], scales, and the scalars alpha and beta; b
+        of a gated problem is [2,N,K].
         Raises ArgumentError with every violation.
         """
         broken = tuple(_violations(args, scalars, spec, axes))
@@ -82,7 +85,7 @@ def waves_of(g: Gemm, m: int, n: int, batches: int, resident_ctas: int) -> Waves
     rows, columns = (n, m) if g.swapped else (m, n)
     return Waves(
         m_tiles=ceil(rows / (g.tile_m * g.cluster_m)),
-        n_tiles=ceil(columns / (g.tile_n * g.cluster_n)),
+        n_tiles=ceil(columns / (g.d_columns * g.cluster_n)),
         batches=batches,
         cluster_size=g.cluster_size,
         resident_ctas=resident_ctas,
@@ -147,7 +150,7 @@ def _violations(
     for param in spec.params:
         if isinstance(param, TensorMapParam):
             yield from _operand(param, args[param.arg], axes[param.arg])
-    yield from finish_violations(spec, args)
+    yield from finish_violations(spec, args, axes)
 
 
 def _extents(args: Mapping[str, ArrayMeta], axes: Axes) -> Iterator[Violation]:

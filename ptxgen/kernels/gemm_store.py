@@ -26,10 +26,12 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eight:
-    """Eight columns of the tile: four 32-bit accumulators, two of row g and two of row g + 8."""
+    """Eight columns of D: four 32-bit accumulators, two of row g and two of row g + 8."""
 
     acc: int
     column: int
+    half: int = 0  # of B, in a gated problem
+    gate: int = 0  # first accumulator of the same columns in the other half
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,7 @@ class Slab:
     row: int
     column: int
     eights: tuple[Eight, ...]
+    sums: tuple[Eight, ...]  # the same, and those of the other half
     pieces: tuple[Piece, ...]
     boxes: tuple[StoreBox, ...]
 
@@ -112,11 +115,13 @@ def _slabs(g: Gemm) -> tuple[Slab, ...]:
     for block in range(g.blocks):
         for first in range(0, g.out_n, g.store_n):
             slot = (len(slabs) % g.store_slabs) * g.slab_bytes
+            eights, partners = (_eights(g, block, first, half) for half in range(2))
             slabs.append(
                 Slab(
                     row=block * WGMMA_M,
                     column=first,
-                    eights=_eights(g, block, first),
+                    eights=eights,
+                    sums=eights + (partners if g.problem.gated else ()),
                     pieces=_pieces(g, block, first, slot),
                     boxes=_boxes(g, block, first, slot),
                 )
@@ -124,9 +129,12 @@ def _slabs(g: Gemm) -> tuple[Slab, ...]:
     return tuple(slabs)
 
 
-def _eights(g: Gemm, block: int, first: int) -> tuple[Eight, ...]:
+def _eights(g: Gemm, block: int, first: int, half: int) -> tuple[Eight, ...]:
+    def acc(column: int, half: int) -> int:
+        return block * g.block_accumulators + g.accumulator_column(column, half) // 2
+
     return tuple(
-        Eight(acc=block * g.block_accumulators + column // 2, column=column)
+        Eight(acc=acc(column, half), column=column, half=half, gate=acc(column, 1 - half))
         for column in range(first, first + g.store_n, 8)
     )
 
@@ -138,7 +146,8 @@ def _pieces(g: Gemm, block: int, first: int, slot: int) -> tuple[Piece, ...]:
     while column < g.store_n:
         wide = 16 if _takes_16(g, g.store_n - column) else 8
         xor, offset = _place(g, column)
-        acc = block * g.block_accumulators + (first + column) * g.accumulator_bits // 64
+        lies = g.accumulator_column(first + column)
+        acc = block * g.block_accumulators + lies * g.accumulator_bits // 64
         pieces.append(Piece(acc=acc, columns=wide, pairs=wide // 4, xor=xor, offset=slot + offset))
         column += wide
     return tuple(pieces)

@@ -12,11 +12,12 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
 
-from ptxgen.configs.base import from_text, options, spell
+from ptxgen.configs.base import from_text, options, spell, to_text
 from ptxgen.configs.gemm import GemmConfig, GemmProblem
 from ptxgen.configs.gemm_shape import Gemm
+from ptxgen.configs.quantize import Quantize, QuantizeConfig, QuantizeProblem
 from ptxgen.errors import KernelReferenceError
-from ptxgen.kernels import gemm
+from ptxgen.kernels import gemm, quantize
 from ptxgen.kernels.base import KernelSource
 
 
@@ -46,6 +47,15 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
                 problem=GemmProblem,
                 config=GemmConfig,
                 build=lambda problem, config: gemm.build(Gemm(problem, config)),
+            ),
+            Family(
+                name="quantize",
+                summary="fp8 with one scale or one a row, given or found; or only the amax",
+                problem=QuantizeProblem,
+                config=QuantizeConfig,
+                build=lambda problem, config: quantize.build(
+                    Quantize(problem=problem, config=config)
+                ),
             ),
         )
     }
@@ -100,10 +110,5 @@ def parse_reference(reference: str) -> tuple[str, dict[str, str]]:
 
 def reference(source: KernelSource) -> str:
     """The reference that names this kernel, with every field that differs from its default."""
-    parts = []
-    for part in (source.problem, source.config):
-        for name, field in options(type(part)).items():
-            value = getattr(part, name)
-            if value != field.default:
-                parts.append(f"{name}={spell(value)}")
-    return source.family + (":" + ",".join(parts) if parts else "")
+    parts = ",".join(filter(None, (to_text(source.problem), to_text(source.config))))
+    return source.family + (f":{parts}" if parts else "")

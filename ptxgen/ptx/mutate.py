@@ -85,6 +85,29 @@ def _immediate(op: ast.Instruction, index: int) -> int | None:
     return operand.value if is_int else None  # type: ignore[union-attr]
 
 
+def _off(op: ast.Instruction, index: int, step: int, bits: str = "b32") -> str:
+    """The instruction with an operand of it off by `step`: an immediate, or a register copied."""
+    value = _immediate(op, index)
+    if value is not None:
+        return _with(op, index, value + step)
+    return _computed(op, index, bits, f"add.{bits.replace('b', 'u')} %off, {{0}}, {step};")
+
+
+def _computed(op: ast.Instruction, index: int, bits: str, compute: str) -> str:
+    """The instruction with a register operand replaced by %off, which `compute` makes of {0}."""
+    operands = [str(o) for o in op.operands]
+    code = compute.format(operands[index])
+    operands[index] = "%off"
+    guard = f"{op.guard} " if op.guard else ""
+    return f"{{ .reg .{bits} %off; {code} {guard}{op.mnemonic} {', '.join(operands)}; }}"
+
+
+def _is_register(op: ast.Instruction, index: int) -> bool:
+    return -len(op.operands) <= index < len(op.operands) and isinstance(
+        op.operands[index], ast.Name
+    )
+
+
 def _fences(op: ast.Instruction) -> Iterator[Edit]:
     if _starts(op, "fence", "membar"):
         yield "drop fence", ""
@@ -119,19 +142,24 @@ def _mbarriers(op: ast.Instruction) -> Iterator[Edit]:
     if _starts(op, "mbarrier.init"):
         yield "drop init", ""
         count = _immediate(op, 1)
-        if count is not None:
-            yield "count + 1", _with(op, 1, count + 1)
-            if count > 1:
-                yield "count - 1", _with(op, 1, count - 1)
+        if count is not None or _is_register(op, 1):
+            yield "count + 1", _off(op, 1, 1)
+        if (count is not None and count > 1) or _is_register(op, 1):
+            yield "count - 1", _off(op, 1, -1)
     elif _starts(op, "mbarrier.arrive", "mbarrier.arrive_drop", "cp.async.mbarrier.arrive"):
         yield "drop arrive", ""
-        tx = _immediate(op, -1) if "expect_tx" in op.qualifiers else None
-        if tx is not None:
-            yield f"expect_tx + {TX_STEP}", _with(op, -1, tx + TX_STEP)
-            yield f"expect_tx - {TX_STEP}", _with(op, -1, tx - TX_STEP)
+        if "expect_tx" in op.qualifiers:
+            yield from _bytes(op)
             yield "drop expect_tx", _without_expect(op)
     elif _starts(op, "mbarrier.expect_tx"):
+        yield from _bytes(op)
         yield "drop expect_tx", ""
+
+
+def _bytes(op: ast.Instruction) -> Iterator[Edit]:
+    if _immediate(op, -1) is not None or _is_register(op, -1):
+        yield f"expect_tx + {TX_STEP}", _off(op, -1, TX_STEP)
+        yield f"expect_tx - {TX_STEP}", _off(op, -1, -TX_STEP)
 
 
 def _without_expect(op: ast.Instruction) -> str:
@@ -172,14 +200,24 @@ def _multicast(op: ast.Instruction) -> Iterator[Edit]:
         return
     index = -2 if "L2::cache_hint" in op.qualifiers else -1
     mask = _immediate(op, index)
-    if mask:
+    if _is_register(op, index):
+        lost = "sub.u16 %off, {0}, 1; and.b16 %off, %off, {0};"
+        yield "multicast mask, bit lost", _computed(op, index, "b16", lost)
+        added = "add.u16 %off, {0}, 1; or.b16 %off, %off, {0};"
+        yield "multicast mask, bit added", _computed(op, index, "b16", added)
+    elif mask:
         yield "multicast mask, bit lost", _with(op, index, mask & (mask - 1) or mask << 1)
         yield "multicast mask, bit added", _with(op, index, mask | mask + 1)
 
 
 def _descriptors(op: ast.Instruction) -> Iterator[Edit]:
-    """The constant half of a matrix descriptor: stride in the low bits, swizzle in the top two."""
+    """The constant parts of a matrix descriptor: in the high word the stride in the low bits and
+    the swizzle in the top two; in the low word, over the address, the leading stride. That is 1
+    where nothing reads it."""
     value = _immediate(op, 1)
+    leading = _immediate(op, 2)
+    if op.mnemonic == "or.b32" and leading and not leading & ~0x3FFF0000 and leading != 0x10000:
+        yield "descriptor leading stride", _with(op, 2, 2 * leading)
     if op.mnemonic != "mov.b32" or value is None:
         return
     swizzle, stride = (value & 0xFFFFFFFF) >> 30, value & 0x3FFF
@@ -189,8 +227,28 @@ def _descriptors(op: ast.Instruction) -> Iterator[Edit]:
         yield "descriptor stride", _with(op, 1, swizzle << 30 | rest + stride)
 
 
+def _swizzles(op: ast.Instruction) -> Iterator[Edit]:
+    """An address whose 16-byte unit is swizzled by XOR: bits 4 to 6."""
+    value = _immediate(op, 2)
+    if op.mnemonic == "xor.b32" and value and not value & ~0x70:
+        yield "swizzle bit", _with(op, 2, value ^ 0x10)
+
+
+def _cluster_halves(op: ast.Instruction) -> Iterator[Edit]:
+    if _starts(op, "barrier.cluster.arrive"):
+        yield "drop cluster arrive", ""
+    if _starts(op, "barrier.cluster.wait"):
+        yield "drop cluster wait", ""
+
+
+def _grids(op: ast.Instruction) -> Iterator[Edit]:
+    if _starts(op, "griddepcontrol.wait"):
+        yield "drop grid wait", ""
+
+
 OPERATORS: Sequence[Operator] = (
     _fences, _groups, _barriers, _mbarriers, _waits, _elect, _registers, _multicast, _descriptors,
+    _swizzles, _cluster_halves, _grids,
 )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -78,13 +78,58 @@ def provenance(inputs: str, commit: str | None = None) -> Provenance:
 
 def write(path: Path, rows: Iterable[Mapping[str, object]], origin: Provenance) -> None:
     """Replace the record at `path` by these rows, each with its provenance. All or nothing."""
-    lines = [json.dumps({**row, **asdict(origin)}) for row in rows]
+    _replace(path, [{**row, **asdict(origin)} for row in rows])
+
+
+def _replace(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
-    partial.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    partial.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     partial.replace(path)
 
 
 def read(path: Path) -> list[dict[str, object]]:
     """The rows of a record."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+
+
+class Journal:
+    """A record that grows row by row, so that a run which was stopped goes on where it was.
+
+    A row is known by the values of its `key` fields; a later row replaces an earlier one of the
+    same key. What stands in the file is kept, whoever wrote it: `close` only removes what was
+    replaced. Each row carries its own provenance.
+    """
+
+    def __init__(self, path: Path, key: Sequence[str]) -> None:
+        self.path = path
+        self.key = tuple(key)
+        self._rows: dict[tuple[object, ...], dict[str, object]] = {}
+        for row in read(path) if path.is_file() else []:
+            self._rows[self._key(row)] = row
+
+    def _key(self, row: Mapping[str, object]) -> tuple[object, ...]:
+        return tuple(row.get(name) for name in self.key)
+
+    def find(self, **same: object) -> dict[str, object] | None:
+        """The first row with these values in these fields, if there is one."""
+        wanted = same.items()
+        return next((r for r in self._rows.values() if wanted <= r.items()), None)
+
+    def add(self, row: Mapping[str, object], origin: Provenance) -> dict[str, object]:
+        """Append a row to the file at once."""
+        whole = {**row, **asdict(origin)}
+        self._rows[self._key(whole)] = whole
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(whole) + "\n")
+        return whole
+
+    @property
+    def rows(self) -> list[dict[str, object]]:
+        """One row a key, in the order in which keys first came."""
+        return list(self._rows.values())
+
+    def close(self) -> None:
+        """Rewrite the file with one row a key."""
+        _replace(self.path, self.rows)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from statistics import median, quantiles
 from typing import Any
 
-Run = Callable[[int], None]  # one call on input set i
+Run = Callable[[int], object]  # one call on input set i
 
 CONTROL = "control"  # the peer once more, under another name
 
@@ -57,6 +57,38 @@ class Contest:
         return abs(self.ratio(CONTROL) - 1) if CONTROL in self.samples else 0.0
 
 
+class Replay:
+    """Calls captured into one CUDA graph: whole rotations, at least `seconds` long."""
+
+    def __init__(self, run: Run, sets: int, seconds: float) -> None:
+        import torch
+
+        start, end = _events()
+        start.record()
+        for i in range(sets):
+            run(i)
+        end.record()
+        end.synchronize()
+        once = max(start.elapsed_time(end) * 1e-3, 1e-6)
+        rotations = max(int(seconds / once), 1)
+        self.calls = rotations * sets
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._graph):
+            for _ in range(rotations):
+                for i in range(sets):
+                    run(i)
+
+    def seconds(self, replays: int = 1) -> float:
+        """Seconds of one call, over that many replays of the graph."""
+        start, end = _events()
+        start.record()
+        for _ in range(replays):
+            self._graph.replay()
+        end.record()
+        end.synchronize()
+        return float(start.elapsed_time(end)) * 1e-3 / (self.calls * replays)
+
+
 def contest(
     contestants: Mapping[str, Run],
     *,
@@ -84,24 +116,65 @@ def contest(
         for i in range(sets):
             run(i)
     torch.cuda.synchronize()
-    graphs = {name: _graph(run, sets, seconds) for name, run in runs.items()}
-    order = list(runs)
-    shuffle = random.Random(seed).shuffle
-    taken: dict[str, list[float]] = {name: [] for name in runs}
-    for number in range(rounds + 2):
-        shuffle(order)
-        for name in order:
-            graph, calls = graphs[name]
-            start, end = _events()
-            start.record()
-            graph.replay()
-            end.record()
-            end.synchronize()
-            if number >= 2:
-                taken[name].append(start.elapsed_time(end) * 1e-3 / calls)
+    replays = {name: Replay(run, sets, seconds) for name, run in runs.items()}
+    taken = _in_turns(replays, rounds, skipped=2, seed=seed)
     return Contest(
         peer=peer, samples={n: Samples(name=n, seconds=tuple(t)) for n, t in taken.items()}
     )
+
+
+def tournament(
+    contestants: Mapping[str, Run],
+    *,
+    always: Sequence[str] = (),
+    sets: int = 1,
+    margin: float = 1.2,
+    rounds: int = 7,
+    seconds: float = 5e-4,
+    seed: int = 0,
+) -> tuple[Mapping[str, Samples], Mapping[str, float]]:
+    """Find the fastest of many: one look at each, then rounds in turns among those that are close.
+
+    Args:
+        contestants: as of `contest`. Each has run before, so that nothing is loaded here.
+        always: names that go into the rounds however slow they were.
+        sets: input sets that a captured graph rotates through.
+        margin: times the fastest look up to which a contestant is close.
+        rounds: how often each of those is timed.
+        seconds: least duration of one timed graph.
+        seed: of the shuffled order.
+
+    Returns:
+        The samples of the rounds, and the seconds of the first look at everybody, the faster of
+        two.
+    """
+    looks: dict[str, float] = {}
+    close: dict[str, Replay] = {}
+    for name, run in contestants.items():
+        replay = Replay(run, sets, seconds)
+        looks[name] = min(replay.seconds() for _ in range(2))
+        most = margin * min(looks.values())
+        close = {n: r for n, r in (close | {name: replay}).items() if looks[n] <= most}
+    # a graph that was dropped early is captured anew
+    close |= {n: Replay(contestants[n], sets, seconds) for n in always if n not in close}
+    taken = _in_turns(close, rounds, skipped=1, seed=seed)
+    return {n: Samples(name=n, seconds=tuple(t)) for n, t in taken.items()}, looks
+
+
+def _in_turns(
+    replays: Mapping[str, Replay], rounds: int, *, skipped: int, seed: int
+) -> dict[str, list[float]]:
+    """Seconds of one call for each round, everybody once a round in an order shuffled anew."""
+    order = list(replays)
+    shuffle = random.Random(seed).shuffle
+    taken: dict[str, list[float]] = {name: [] for name in replays}
+    for number in range(rounds + skipped):
+        shuffle(order)
+        for name in order:
+            once = replays[name].seconds()
+            if number >= skipped:
+                taken[name].append(once)
+    return taken
 
 
 def sustained(
@@ -110,29 +183,18 @@ def sustained(
     """Each contestant back to back for `seconds`, in alternating blocks: the power-limited rate."""
     import torch
 
-    graphs = {name: _graph(run, sets, 20e-3) for name, run in contestants.items()}
+    replays = {name: Replay(run, sets, 20e-3) for name, run in contestants.items()}
     taken: dict[str, list[float]] = {name: [] for name in contestants}
     for _ in range(blocks):
-        for name, (graph, calls) in graphs.items():
-            start, end = _events()
-            start.record()
-            graph.replay()
-            end.record()
-            end.synchronize()
-            replays = max(int(seconds / (start.elapsed_time(end) * 1e-3)), 1)
-            start, end = _events()
-            start.record()
-            for _ in range(replays):
-                graph.replay()
-            end.record()
-            end.synchronize()
-            taken[name].append(start.elapsed_time(end) * 1e-3 / (calls * replays))
+        for name, replay in replays.items():
+            once = replay.seconds() * replay.calls
+            taken[name].append(replay.seconds(max(int(seconds / once), 1)))
     torch.cuda.synchronize()
     return {name: Samples(name=name, seconds=tuple(times)) for name, times in taken.items()}
 
 
 def host_seconds(
-    calls: Mapping[str, Callable[[], None]], *, rounds: int = 200
+    calls: Mapping[str, Callable[[], object]], *, rounds: int = 200
 ) -> Mapping[str, float]:
     """Median host time of one call, interleaved, with the device idle in between.
 
@@ -158,26 +220,6 @@ def _events() -> tuple[Any, Any]:
     import torch
 
     return torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-
-
-def _graph(run: Run, sets: int, seconds: float) -> tuple[Any, int]:
-    """A captured graph of whole rotations, at least `seconds` long, and its number of calls."""
-    import torch
-
-    start, end = _events()
-    start.record()
-    for i in range(sets):
-        run(i)
-    end.record()
-    end.synchronize()
-    once = max(start.elapsed_time(end) * 1e-3, 1e-6)
-    rotations = max(int(seconds / once), 1)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(rotations):
-            for i in range(sets):
-                run(i)
-    return graph, rotations * sets
 
 
 def rotation(bytes_per_set: int, l2_bytes: int, budget: int = 8 * 2**30) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import sys
 import threading
+import uuid
 import warnings
 from dataclasses import dataclass, field
 from typing import Any
@@ -83,6 +84,7 @@ class Modules:
             handle=function.handle,
             registers=function.registers,
             static_smem_bytes=function.static_smem_bytes,
+            ptx=kernel.ptx,
         )
 
 
@@ -132,6 +134,8 @@ def _load_cubin(image: bytes, spec: KernelSpec, device: Device) -> Any:
 def _load_ptx(image: bytes, spec: KernelSpec) -> Any:
     """PTX through the driver's assembler. Its remarks count as ptxas's do."""
     driver = api()
+    # The driver's cache answers without remarks: a text that it has not seen is assembled.
+    image = image.rstrip(b"\0") + f"\n// {uuid.uuid4().hex}\n".encode() + b"\0"
     option = driver.CUjit_option
     info, errors = bytearray(LOG_BYTES), bytearray(LOG_BYTES)
     options: list[tuple[Any, Any]] = [

@@ -19,6 +19,7 @@ from .report import hazard
 from .state import CTA, PARK, Path
 from .tma import announce, destinations, lane_value, lanes, reduced, shared_offset, signal
 from .values import Array, type_bits
+from .visibility import barrier_signalled
 
 REDUCTIONS = frozenset({"add", "min", "max", "inc", "dec", "and", "or", "xor"})
 COMPLETE = "mbarrier::complete_tx::bytes"
@@ -229,6 +230,8 @@ def _bulk_load(
     if p.C.watch is not None:
         key = p.C.watch.copy_key(find(p, receivers[0][2], True, line, verb))
         p.C.watch.range(p, bank, offset, size, key, line, False, "a bulk copy reads")
+        for _, _, mbar in receivers:
+            barrier_signalled(p, find(p, mbar, True, line, verb), line)
 
     def read() -> None:
         try:

@@ -81,17 +81,19 @@ class Machine:
         smem_bytes: int = 0,
         params: Mapping[str, bytes],
         memory: GlobalMemory,
+        pdl: bool = False,
     ) -> Report:
         """Run one grid to its end.
 
-        `grid` counts CTAs. `params` holds the bytes of every `.param` by name. Raises LaunchError
+        `grid` counts CTAs. `params` holds the bytes of every `.param` by name. `pdl`: programmatic
+        launch, beside the grid before. Raises LaunchError
         for a launch that the entry does not allow, HazardError, Deadlock or UnsupportedPtx for
         what the program does.
         """
         kernel = self.compile(module, entry, block)
         return self.run(
             kernel, grid=grid, block=block, cluster=cluster, smem_bytes=smem_bytes, params=params,
-            memory=memory,
+            memory=memory, pdl=pdl,
         )  # fmt: skip
 
     def run(
@@ -104,11 +106,15 @@ class Machine:
         smem_bytes: int = 0,
         params: Mapping[str, bytes],
         memory: GlobalMemory,
+        pdl: bool = False,
     ) -> Report:
-        """As `launch`, for an entry that is compiled."""
+        """As `launch`, for an entry that is compiled. `pdl`: programmatic launch, beside the grid
+        before; whether the kernel waits for that one is checked with the other hazards."""
         start = time.perf_counter()
         shape = _checked_shape(kernel, grid, block, cluster, smem_bytes)
         run = Run(self, kernel, grid, block, shape, smem_bytes, memory)
+        if pdl and run.watch is not None:
+            run.watch.overlap()
         run.load(params)
         try:
             with np.errstate(all="ignore"):
@@ -129,6 +135,7 @@ class Machine:
             executed=executed,
             events=run.events,
             advice=tuple(run.watch.advice.values()) if run.watch is not None else (),
+            registers=tuple(run.registers),
         )
 
     def options(self) -> str:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from math import prod
 
-from ptxgen.isa.arch import REGISTERS_PER_SM, SETMAXNREG_MAX
+from ptxgen.isa.arch import (
+    REGISTERS_PER_SM,
+    REGISTERS_PER_THREAD,
+    SETMAXNREG_MAX,
+    SETMAXNREG_MIN,
+    SETMAXNREG_STEP,
+)
 
 from .emit import Emitter
 from .isa import opcode
 from .operands import Imm, Op, Program, Reg, Sink
-from .report import hazard
-from .state import PARK, Path
+from .report import RegisterUse, hazard
+from .state import CTA, PARK, Path, Warp
 from .whole_warp import require_whole_warp
 
 
@@ -21,9 +29,28 @@ class RegisterPool:
 
     entry: int
     free: int = 0
+    changes: Counter[int] = field(default_factory=Counter)  # setmaxnreg by warp
+
+    def use(self, warps: Sequence[Warp]) -> RegisterUse:
+        """What the warps hold, for the report."""
+        return RegisterUse(
+            self.entry,
+            tuple(w.registers for w in warps),
+            tuple(self.changes[w.index] for w in warps),
+        )
 
     def describe(self) -> str:
         return f"register pool: {self.free} registers free"
+
+
+@dataclass(frozen=True, slots=True)
+class Resize:
+    """A setmaxnreg that a warp has executed, and in which epoch when hazards are checked."""
+
+    word: str
+    count: int
+    line: int
+    epoch: int
 
 
 @dataclass(slots=True)
@@ -51,7 +78,7 @@ def entry_registers(program: Program) -> int | None:
     """
     directives = program.directives
     if "maxnreg" in directives:
-        return min(directives["maxnreg"][0], SETMAXNREG_MAX)
+        return min(directives["maxnreg"][0], REGISTERS_PER_THREAD)
     threads = directives.get("reqntid") or directives.get("maxntid")
     ctas = directives.get("minnctapersm")
     if not threads or not ctas:
@@ -63,7 +90,7 @@ def entry_registers(program: Program) -> int | None:
         for op in program.ops
         if op.opcode == "setmaxnreg" and op.has("inc") and isinstance(op.operands[0], Imm)
     ]
-    return min(fits, SETMAXNREG_MAX, *increases)
+    return min(fits, REGISTERS_PER_THREAD, *increases)
 
 
 def set_max_registers(p: Path, increase: int, count: int, line: int) -> bool:
@@ -72,6 +99,19 @@ def set_max_registers(p: Path, increase: int, count: int, line: int) -> bool:
     pool, warp = p.C.pool, p.w
     if pool is None:  # ptxas ignores setmaxnreg where it does not know the entry count
         return False
+    if count % SETMAXNREG_STEP or not SETMAXNREG_MIN <= count <= SETMAXNREG_MAX:
+        raise hazard(
+            "setmaxnreg",
+            f"setmaxnreg to {count} registers",
+            path=p,
+            line=line,
+            reason=f"counts are multiples of {SETMAXNREG_STEP} from {SETMAXNREG_MIN} to "
+            f"{SETMAXNREG_MAX}",
+            cure="round the count up",
+        )
+    if p.token is None:
+        _check_warpgroup(p, "inc" if increase else "dec", count, line)
+        p.token = "counted"
     change = count - warp.registers
     if (change < 0) if increase else (change > 0):
         word, other = ("inc", "below") if increase else ("dec", "above")
@@ -88,10 +128,60 @@ def set_max_registers(p: Path, increase: int, count: int, line: int) -> bool:
         counts = ", ".join(f"warp {w.index} {w.registers}" for w in p.C.warps)
         p.wait = PoolWait(pool, 32 * change, counts)
         return True
+    p.token = None
     pool.free -= 32 * change
+    pool.changes[warp.index] += 1
     warp.registers = count
     p.C.machine_epoch.bump()
     return False
+
+
+def _check_warpgroup(p: Path, word: str, count: int, line: int) -> None:
+    """The warps of a warpgroup execute the same setmaxnreg, and meet before the next one."""
+    warp, view = p.w, p.w.view
+    at = len(warp.resizes)
+    warp.resizes.append(Resize(word, count, line, view.epoch if view is not None else 0))
+    for other in warp.group.warps:
+        if other is warp:
+            continue
+        theirs = other.resizes[at] if len(other.resizes) > at else None
+        if theirs is not None and (theirs.word, theirs.count) != (word, count):
+            raise _differ(
+                f"setmaxnreg.{word} {count} in warp {warp.index}, .{theirs.word} {theirs.count} in "
+                f"warp {other.index} of its warpgroup", p, (line, theirs.line),
+            )  # fmt: skip
+        if at and p.C.watch is not None:
+            before = other.resizes[at - 1] if len(other.resizes) >= at else None
+            if before is None or not view.clock.has(other.view.number, before.epoch):
+                raise hazard(
+                    "setmaxnreg-order",
+                    f"a second setmaxnreg, and nothing says that warp {other.index} of the "
+                    "warpgroup has executed the first",
+                    path=p,
+                    line=line,
+                    lines=(warp.resizes[at - 1].line,),
+                )
+
+
+def check_resizes(cta: CTA) -> None:
+    """A CTA is over: the warps of every warpgroup have executed as many setmaxnreg."""
+    for group in cta.groups:
+        most = max(group.warps, key=lambda w: len(w.resizes))
+        for warp in group.warps:
+            if len(warp.resizes) < len(most.resizes):
+                missed = most.resizes[len(warp.resizes)]
+                raise _differ(
+                    f"warp {warp.index} has not executed the setmaxnreg.{missed.word} "
+                    f"{missed.count} of its warpgroup",
+                    None, (missed.line,), f"CTA {cta.name}, warp {warp.index}",
+                )  # fmt: skip
+
+
+def _differ(message: str, p: Path | None, lines: tuple[int, ...], where: str = "") -> Exception:
+    first, *rest = lines
+    return hazard(
+        "setmaxnreg-warps", message, path=p, line=first, lines=tuple(rest), where=where
+    )  # fmt: skip
 
 
 @opcode("setmaxnreg", dests=0, waits=lambda op: True)

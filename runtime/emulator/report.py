@@ -18,6 +18,16 @@ if TYPE_CHECKING:
 _MOST_EXECUTED = 10  # mnemonics shown
 
 
+@dataclass(frozen=True, slots=True)
+class RegisterUse:
+    """What setmaxnreg made of the registers of a CTA: a thread's count at entry, and by warp the
+    count at exit and how often it was changed."""
+
+    entry: int
+    held: tuple[int, ...]
+    changes: tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report(backend.Report):
     """One launch (or, from `EmulatorBackend.wait`, the last one).
@@ -32,6 +42,7 @@ class Report(backend.Report):
     executed: Counter[str] = field(default_factory=Counter)
     events: Counter[str] = field(default_factory=Counter)
     advice: tuple[Finding, ...] = ()  # disputed findings of a run with hazards=True
+    registers: tuple[RegisterUse, ...] = ()  # of CTAs, each different one once; () if not known
 
     def count(self, opcode: str) -> int:
         """Warp instructions whose mnemonic is `opcode` or starts with `opcode.`."""
@@ -84,11 +95,12 @@ def hazard(
     isa: str = "",
     bytes_: str = "",
     lines: tuple[int, ...] = (),
+    where: str = "",
 ) -> HazardError:
     """The error for one finding of a rule of `ptxgen.isa.rules`.
 
-    Where it happened comes from the path. `line` is the PTX line of the access at hand, `lines`
-    are those of earlier ones. What is not given comes from the rule.
+    Where it happened comes from the path, if there is one. `line` is the PTX line of the access at
+    hand, `lines` are those of earlier ones. What is not given comes from the rule.
     """
     rule = RULES[code]
     return HazardError(
@@ -98,7 +110,7 @@ def hazard(
                 severity=rule.severity,
                 message=message,
                 lines=tuple(n for n in (line, *lines) if n),
-                where=path.where() if path is not None else "",
+                where=path.where() if path is not None else where,
                 bytes_=bytes_,
                 reason=reason or rule.reason,
                 cure=cure or rule.cure,

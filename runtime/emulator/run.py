@@ -22,8 +22,8 @@ from .mbarrier import MbarrierWait
 from .memory import Bank, GlobalMemory
 from .operands import Data
 from .queue import AsyncQueue
-from .register_pool import RegisterPool, entry_registers
-from .report import hazard
+from .register_pool import RegisterPool, check_resizes, entry_registers
+from .report import RegisterUse, hazard
 from .space import WINDOWS, align_up
 from .state import CTA, PARK, RELOAD, Cluster, Epoch, Path, Warp
 from .values import Array
@@ -64,6 +64,7 @@ def check_bytes(cta: CTA) -> None:
                 f"{barrier.describe()}",
                 line=barrier.copy_line or barrier.line,
                 lines=(barrier.line,) if barrier.copy_line else (),
+                where=f"CTA {cta.name}",
             )
 
 
@@ -98,7 +99,9 @@ class Run:
         self.changes = {self.rng.randrange(1, PRIORITY_TURNS) for _ in range(PRIORITY_CHANGES)}
         self.traces = env.DEBUG.get() >= 6
         self.quiet = 0  # turns in a row that used up their share, and changed nothing
+        self.registers: dict[RegisterUse, None] = {}  # of the CTAs that have run, in order
         self.gave_up_at = -1  # the epoch at which waiting try_waits were last told to give up
+        self.patient = True  # they have not been, since the last copy made a step
 
     # -- memory --------------------------------------------------------------------------------
 
@@ -194,6 +197,9 @@ class Run:
             self.active.remove(cluster)
             for cta in cluster.ctas:
                 check_bytes(cta)
+                check_resizes(cta)
+                if cta.pool is not None:
+                    self.registers[cta.pool.use(cta.warps)] = None
                 for group in cta.groups:
                     self.kernel.give_file(group.registers)
         return bool(done)
@@ -209,7 +215,10 @@ class Run:
             if self.round():
                 self.retire()
                 continue
+            if self.machine.mode == "latest" and self.patient and self.give_up_waits():
+                continue
             if any([c.ctas[0].queue.advance() for c in self.active]):
+                self.patient = True
                 continue
             resident = self.cluster.size * (len(self.active) + 1)
             first = next(waiting, None) if resident <= self.machine.sms else None
@@ -222,7 +231,7 @@ class Run:
 
     def give_up_waits(self) -> bool:
         """Let every try_wait return false once: its time limit has passed."""
-        self.gave_up_at = self.epoch.value
+        self.gave_up_at, self.patient = self.epoch.value, False
         waits = [p for p in self.paths() if isinstance(p.wait, MbarrierWait)]
         for p in waits:
             p.expired, p.wait = True, None

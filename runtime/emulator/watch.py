@@ -17,7 +17,7 @@ import numpy as np
 
 from ptxgen.errors import Finding
 
-from . import order, races
+from . import order, races, visibility
 from .clocks import Clock, Place, SyncPoint
 from .descriptor import Descriptor, footprint
 from .memory import Bank, GlobalMemory
@@ -61,6 +61,15 @@ class Now(NamedTuple):
     same: bool = False  # the store left every byte as it was
 
 
+class MapAcquire(NamedTuple):
+    """A fence.proxy.tensormap::generic.acquire: whose, in which epoch, and what it knew."""
+
+    warp: int
+    epoch: int
+    scope: int
+    clock: Clock
+
+
 @dataclass(slots=True)
 class WarpView:
     """A warp as the checks see it. `epoch` grows at everything that splits its accesses in two."""
@@ -81,10 +90,12 @@ class WarpView:
     cp_epoch: int = 1
     cp_commits: list[int] = field(default_factory=list)
     init_fence: int = 0  # the last epoch that a fence.mbarrier_init closed
+    map_releases: list[tuple[int, int]] = field(default_factory=list)  # epoch, and scope
     strong: bool = False  # of the access at hand
     inits: dict[int, int] = field(default_factory=dict)  # mbarrier.init that relaxed arrivals pass
     started: set[int] = field(default_factory=set)  # CTAs known to have started
     known_barriers: set[int] = field(default_factory=set)  # whose init is known to be visible
+    signalled: set[int] = field(default_factory=set)  # barriers that its copies have named
 
     def __post_init__(self) -> None:
         self.clock.seen[self.number] = 1
@@ -143,8 +154,10 @@ class Watch:
         self.places: dict[int, Place] = {}
         self.locations: dict[tuple[int, int], SyncPoint] = {}
         self.swizzles: dict[tuple[int, int], int] = {}  # (CTA, page): of the tile that TMA wrote
+        self.map_acquires: dict[tuple[int, int], list[MapAcquire]] = {}  # by (bank, offset)
         self.now: Now = None  # type: ignore[assignment]  # set by every access
         self.order: tuple[str, int] | None = None  # semantics and scope of the next access
+        self.grid_before = 0  # the agent of a grid that this one may run beside
         self._next = 0
 
     # -- agents --------------------------------------------------------------------------------
@@ -154,6 +167,11 @@ class Watch:
         number = self._next + (kind in _ASYNC_KINDS)
         self.agents[number] = Agent(kind, cta, name, owner)
         return number
+
+    def overlap(self) -> None:
+        """This launch may start before the grid in front of it has ended."""
+        self._next += 2
+        self.grid_before = self._next + 1
 
     def enter(self, ctas: Sequence[CTA], cluster: int) -> None:
         """CTAs of a cluster start."""
@@ -199,6 +217,8 @@ class Watch:
         if shadow is None or not len(offset):
             return
         view = p.w.view
+        if self.grid_before:
+            visibility.grid_needed(self, view, p, bank, line, verb)
         self.now = Now(
             p, line, verb, bank, int(offset.min()), int(offset.max()) + unit, writes, False, same
         )
@@ -235,6 +255,8 @@ class Watch:
     ) -> WarpView:  # fmt: skip
         self.now = Now(p, line, verb, bank, start, end, writes, True)
         view = p.w.view
+        if self.grid_before:
+            visibility.grid_needed(self, view, p, bank, line, verb)
         view.strong = strong
         return view
 

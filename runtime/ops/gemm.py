@@ -19,6 +19,7 @@ from runtime.allocate import empty_like, fresh
 from runtime.backend import Backend, choose
 from runtime.buffers import borrow, device_of, framework_of
 from runtime.launcher import launch
+from runtime.ops.gemm_epilogue import Epilogue, Finish, finished
 from runtime.ops.gemm_rules import HEADLINE, Product, padded_columns, product
 from runtime.stream import LEGACY
 
@@ -29,6 +30,17 @@ def gemm(
     a: object,
     b: object,
     *,
+    alpha: float | None = None,
+    beta: float | None = None,
+    c: object = None,
+    bias: object = None,
+    activation: str | None = None,
+    scale_a: object = None,
+    scale_b: object = None,
+    out_scale: object = None,
+    amax: object = None,
+    gated: bool = False,
+    accumulate: str | None = None,
     out: object = None,
     config: GemmConfig | None = None,
     out_dtype: str | None = None,
@@ -55,13 +67,40 @@ def gemm(
     the rows of a new array are padded, so it is a view. `config` overrides the choice of tile,
     stages and cluster. `stream` and `backend` are as in `runtime.launch`.
 
-    torch.compile traces through a call, as the operator `ptxgen::gemm`. There is no backward yet:
-    one that reaches a call raises ArgumentError.
+    f32 sums may be finished before they are rounded, all in f32:
+
+        D = out_scale activation(alpha scale_a scale_b sum + beta C + bias)
+
+    `c` is an array like D (beta is 1 if not told; where it is 0, C is not read), `bias` [N] or
+    [M, 1] in f32 or the type of D, `activation` one of relu, gelu, gelu_tanh, silu. `scale_a` and
+    `scale_b` are f32 arrays of one element each, or [M] and [N]: operands in fp8 stand for
+    `a * scale_a[:, None]` and `b * scale_b`. `out_scale` is an f32 array of one element. `amax`,
+    too, becomes the maximum of itself (0 or more) and of every |D| before `out_scale`; NaN if one
+    is. With `gated` b is [K, 2 N], and D [M, N] = activation(x0) x1 with x0 = a @ b[:, :N] and
+    x1 = a @ b[:, N:], each times alpha and its scales: SwiGLU with activation="silu".
+    `accumulate="promoted"` adds fp8 sums in f32 every 128 of K; the tensor core alone ("fast")
+    keeps 13 bits of them behind the point.
+
+    torch.compile traces through a call, as the operator `ptxgen::gemm`, and autograd goes back
+    through it: dA = dD B^T and dB = A^T dD, in the types and memory orders of the operands. fp8 and
+    int8 operands have no gradient; f32 ones need `transpose="copy"`.
 
     ArgumentError lists everything that is wrong with the arguments.
     """
     torch = sys.modules.get("torch")
-    if torch is not None and _as_operator(torch, a, b):
+    given: Epilogue | None = None
+    if not (
+        alpha is None and beta is None and c is None and bias is None and activation is None
+        and scale_a is None and scale_b is None and out_scale is None and amax is None
+        and accumulate is None and not gated
+    ):  # fmt: skip
+        given = Epilogue(
+            alpha, beta, c, bias, activation, scale_a, scale_b, out_scale, amax, gated, accumulate
+        )
+        pairs = ((a, b), (c, bias), (scale_a, scale_b))
+        if torch is not None and any(_as_operator(torch, x, y) for x, y in pairs):
+            raise _only_now()
+    elif torch is not None and _as_operator(torch, a, b):
         # An import, since Dynamo runs those while it traces; by then torch is there.
         from runtime.ops import gemm_torch
 
@@ -71,7 +110,7 @@ def gemm(
         )  # fmt: skip
     return compute(
         a, b, out=out, config=config, out_dtype=out_dtype, precision=precision,
-        transpose=transpose, stream=stream, backend=backend,
+        transpose=transpose, stream=stream, backend=backend, given=given,
     )  # fmt: skip
 
 
@@ -82,6 +121,17 @@ def _as_operator(torch: Any, a: object, b: object) -> bool:
     return torch.is_grad_enabled() and (
         getattr(a, "requires_grad", False) is True or getattr(b, "requires_grad", False) is True
     )
+
+
+def _only_now() -> ArgumentError:
+    """An epilogue is computed at once: torch has no operator for it."""
+    return _refused(
+        "epilogue", "an argument",
+        "must be left out under torch.compile, and where a gradient is asked for",
+        why="only the plain product is an operator of torch",
+        fix="finish the result in torch, or call gemm under torch.no_grad() and outside of the "
+        "compiled function",
+    )  # fmt: skip
 
 
 def compute(
@@ -95,11 +145,15 @@ def compute(
     transpose: str | None = None,
     stream: object = None,
     backend: str | Backend | None = None,
+    given: Epilogue | None = None,
 ) -> object:
     """`gemm`, now, whoever is looking."""
-    choice = _choice(a, b, out, out_dtype, config, precision, transpose)
+    choice = _choice(a, b, out, out_dtype, config, precision, transpose, given)
+    finish: Mapping[str, Any] = {}
+    if given is not None and choice.finish is not None:
+        finish = choice.finish.arguments(given)
     if type(a) not in CHOICES.layout_of or type(b) not in CHOICES.layout_of:
-        return _without_views(choice, a, b, out, stream, backend)
+        return _without_views(choice, a, b, out, stream, backend, finish)
     if choice.copies:
         a, b = _copied(choice, a, b, stream)
     if out is None:
@@ -109,7 +163,10 @@ def compute(
             on = choose(backend, (device,)).stream(stream, device, (a, b)).handle
         array: Any = empty_like(choice.shape, choice.d_type, a, stream=on)
         out = array if choice.n is None else array[..., : choice.n]
-    launch(choice.kernel, a=a, b=_transposed(b), d=out, stream=stream, backend=backend)
+    w = _transposed(b)
+    if choice.halves is not None:
+        w = w.reshape(choice.halves)
+    launch(choice.kernel, a=a, b=w, d=out, stream=stream, backend=backend, **finish)
     return out
 
 
@@ -144,6 +201,7 @@ def _without_views(
     out: object,
     stream: object,
     backend: str | Backend | None,
+    finish: Mapping[str, Any],
 ) -> object:
     """The same for frameworks whose arrays are immutable, or that we know only by protocol."""
     if choice.copies:
@@ -154,13 +212,16 @@ def _without_views(
     device = device_of("a", a)
     runner = choose(backend, (device, device_of("b", b)))
     on = runner.stream(stream, device, (a, b))
+    w = _transposed(b, on.handle)
+    if choice.halves is not None:
+        w = _halved(w, choice.halves)
     if out is not None:
-        launch(choice.kernel, a=a, b=_transposed(b, on.handle), d=out, stream=on, backend=runner)
+        launch(choice.kernel, a=a, b=w, d=out, stream=on, backend=runner, **finish)
         return out
     whole = choice.shape if choice.n is None else (*choice.shape[:-1], choice.n)
     out = empty_like(whole, choice.d_type, a, stream=on.handle)
     d = fresh("d", out, stream=on.handle)
-    launch(choice.kernel, a=a, b=_transposed(b, on.handle), d=d, stream=on, backend=runner)
+    launch(choice.kernel, a=a, b=w, d=d, stream=on, backend=runner, **finish)
     runner.wait(on)  # the framework knows nothing of this launch, so it must have run
     return out
 
@@ -178,6 +239,8 @@ class _Choice:
     n: int | None  # columns of the result, where its rows are padded
     d_type: str
     copies: tuple[str, ...]  # operands to copy so that K is contiguous
+    finish: Finish | None = None
+    halves: tuple[int, ...] | None = None  # shape of a transposed b with two matrices
 
 
 # What a choice depends on, by framework. Those listed here have views: `.T` moves nothing.
@@ -196,23 +259,34 @@ class _Choices:
         self._made: dict[tuple[object, ...], _Choice] = {}
         self._lock = threading.Lock()
 
-    def find(self, a: object, b: object, *rest: object) -> _Choice | None:
+    def find(self, a: object, b: object, given: Epilogue | None, *rest: object) -> _Choice | None:
         try:
-            return self._made[(self.layout_of[type(a)](a), self.layout_of[type(b)](b), *rest)]
+            return self._made[self._key(a, b, given, rest)]
         except KeyError:
             return None
 
-    def remember(self, choice: _Choice, a: object, b: object, *rest: object) -> None:
-        """Keep a choice, if both operands have a layout that is cheap to read."""
-        frameworks = {type(x): framework_of("operand", x) for x in (a, b)}
+    def _key(
+        self, a: object, b: object, given: Epilogue | None, rest: tuple[object, ...]
+    ) -> tuple[object, ...]:
+        """KeyError where an array is of a type not met before."""
+        of = self.layout_of
+        if given is None:
+            return of[type(a)](a), of[type(b)](b), *rest
+        return of[type(a)](a), of[type(b)](b), *rest, *given.key(of)
+
+    def remember(
+        self, choice: _Choice, a: object, b: object, given: Epilogue | None, *rest: object
+    ) -> None:
+        """Keep a choice, if all arrays have a layout that is cheap to read."""
+        arrays = [a, b, *(given.arrays().values() if given is not None else ())]
+        frameworks = {type(x): framework_of("operand", x) for x in arrays}
         if not all(framework in _LAYOUTS for framework in frameworks.values()):
             return
         with self._lock:
             self.layout_of.update({kind: _LAYOUTS[name] for kind, name in frameworks.items()})
             if len(self._made) >= CHOICES_KEPT:
                 self._made.clear()
-            key = (self.layout_of[type(a)](a), self.layout_of[type(b)](b), *rest)
-            self._made[key] = choice
+            self._made[self._key(a, b, given, rest)] = choice
 
 
 CHOICES = _Choices()
@@ -226,25 +300,32 @@ def _choice(
     config: GemmConfig | None,
     precision: str | None,
     transpose: str | None,
+    given: Epilogue | None,
 ) -> _Choice:
     """The checked choice for a call."""
     rest = (
         out_dtype if out is None else getattr(out, "dtype", None), config, precision, transpose,
     )  # fmt: skip
-    known = CHOICES.find(a, b, *rest)
+    known = CHOICES.find(a, b, given, *rest)
     if known is not None:
         return known
     a_meta, b_meta = _meta("a", a), _meta("b", b)
     d_type = _meta("out", out).dtype if out is not None else out_dtype and _name(out_dtype)
     asked = product(a_meta, b_meta, d_type, precision=precision, transpose=transpose)
+    finish = None
+    if given is not None:
+        metas = {name: _meta(name, x) for name, x in given.arrays().items()}
+        asked, finish = finished(asked, given, metas, transpose)
     choice = _Choice(
         kernel=_kernel(asked, config),
         shape=asked.padded_shape,
         n=asked.n if asked.n != asked.padded_n else None,
         d_type=asked.d_type,
         copies=asked.copies,
+        finish=finish,
+        halves=asked.halves,
     )
-    CHOICES.remember(choice, a, b, *rest)
+    CHOICES.remember(choice, a, b, given, *rest)
     return choice
 
 
@@ -272,11 +353,19 @@ def _name(spelling: str) -> str:
         return spelling
 
 
+def _halved(b: object, shape: tuple[int, ...]) -> object:
+    """[2 N, K] described as [2, N, K]."""
+    ref = borrow("b", b)
+    *lead, rows, k = ref.meta.strides
+    strides = (*lead, rows * shape[-2], rows, k)
+    return replace(ref, meta=replace(ref.meta, shape=shape, strides=strides))
+
+
 def _meta(name: str, x: object) -> ArrayMeta:
     return borrow(name, x, stream=None if device_of(name, x) == "cpu" else LEGACY).meta
 
 
-def _transposed(b: Any, stream: int | None = None) -> object:
+def _transposed(b: Any, stream: int | None = None) -> Any:
     """[K, N] seen as [N, K]: a view of the framework's own, or the same memory described anew."""
     if type(b) in CHOICES.layout_of:
         return b.T if b.ndim == 2 else b.swapaxes(-1, -2)

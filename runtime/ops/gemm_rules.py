@@ -38,6 +38,14 @@ class Product:
         return self.problem.output.name
 
     @property
+    def halves(self) -> tuple[int, ...] | None:
+        """The shape of b's transpose as two matrices, if it is that."""
+        if not self.problem.gated:
+            return None
+        lead = (self.batches,) if self.problem.batched else ()
+        return (*lead, 2, self.n, self.k)
+
+    @property
     def padded_n(self) -> int:
         """Columns of a new result, so that its rows are a legal pitch."""
         return padded_columns(self.n, self.d_type)

@@ -25,6 +25,7 @@ from ptxgen.errors import ArgumentError, Violation
 from ptxgen.isa.dtypes import dtype as dtype_row
 from ptxgen.kernels.registry import parse_reference
 from ptxgen.spec import ArrayMeta
+from runtime.ops import gemm_backward
 from runtime.ops.gemm import compute
 from runtime.ops.gemm_rules import padded_columns, product
 
@@ -62,9 +63,12 @@ def call(
             fix="make the stream current: `with torch.cuda.stream(...)`",
         )
     text = "" if config is None else _spelled(config)
+    wants = a.requires_grad or b.requires_grad
     if out is None:
+        if wants and torch().is_grad_enabled():
+            gemm_backward.require_gradient(a, b, precision, transpose)
         return OPERATORS.gemm(a, b, out_dtype, text, backend, precision, transpose)
-    if a.requires_grad or b.requires_grad:
+    if wants:
         raise _refused(
             "out",
             "a tensor, while an input asks for a gradient",
@@ -112,23 +116,6 @@ def _meta(x: Any) -> ArrayMeta:
 def _refused(field: str, got: str, rule: str, *, why: str, fix: str) -> ArgumentError:
     violation = Violation(field=field, got=got, rule=rule, why=why, fix=fix)
     return ArgumentError("gemm(a, b): cannot become an operator of torch", [violation])
-
-
-def _no_backward(context: Any, gradient: Any) -> None:
-    """Both gradients are products with an operand that is MN-major."""
-    raise ArgumentError(
-        "gemm(a, b): has no backward yet",
-        [
-            Violation(
-                field="backward",
-                got=f"a gradient of D {list(gradient.shape)}",
-                rule="cannot be carried on to a and b",
-                why="dA = dD B^T and dB = A^T dD are products of their own, which this operator "
-                "does not start",
-                fix="use a @ b where gradients are needed, or call gemm under torch.no_grad()",
-            )
-        ],
-    )
 
 
 def _gemm(
@@ -211,7 +198,9 @@ def _register() -> Operators:
     )
     library.register_fake("ptxgen::gemm", _fake_gemm)
     library.register_fake("ptxgen::gemm_out", _fake_gemm_out)
-    library.register_autograd("ptxgen::gemm", _no_backward)
+    library.register_autograd(
+        "ptxgen::gemm", gemm_backward.gradients, setup_context=gemm_backward.remember
+    )
     namespace = torch().ops.ptxgen
     return Operators(gemm=namespace.gemm, gemm_out=namespace.gemm_out)
 

@@ -103,6 +103,30 @@ def test_an_epilogue_without_one_of_its_terms_is_seen(activation: str, left_out:
     given = reference.epilogue("random", problem, 24, 40, seed=1)
     nothing = {"": {}, "alpha": {"alpha": 1.0}, "beta": {"beta": 0.0}, "bias": {"bias": None}}
     sums = a.astype(np.float64) @ b.astype(np.float64).T
-    d, _ = reference.finishing.apply(problem, replace(given, **nothing[left_out]), sums, 0.0, 0.0)
+    given_less = replace(given, **nothing[left_out])
+    d = reference.finishing.apply(problem, given_less, sums, 0.0, 0.0).value
     d = d.astype(dtype("bf16").np_dtype)
     assert reference.compare(a, b, d, problem, exact=False, given=given).ok == (not left_out)
+
+
+@pytest.mark.parametrize("gated", [0, 1])
+@pytest.mark.parametrize("scales", ["tensor", "row"])
+@pytest.mark.parametrize("forgotten", ["", "scale_a", "scale_b", "out_scale", "amax"])
+def test_a_forgotten_scale_is_seen(gated: int, scales: str, forgotten: str) -> None:
+    """A scale of 1 in the place of the right one, and an amax that nobody wrote."""
+    problem = GemmProblem(scales=scales, gated=gated, out_scale=1, amax=1, activation="silu")
+    a, b = reference.inputs("random", problem, 24, 40, 16, seed=1)
+    given = reference.epilogue("random", problem, 24, 40, seed=1)
+    used = given
+    if forgotten not in ("", "amax"):
+        used = replace(given, **{forgotten: np.ones_like(getattr(given, forgotten))})
+    wide = a.astype(np.float64)[None] if gated else a.astype(np.float64)
+    sums = wide @ b.astype(np.float64).swapaxes(-1, -2)
+    nothing = np.zeros_like(sums)
+    result = reference.finishing.apply(problem, used, sums, nothing, nothing)
+    if forgotten != "amax":
+        given = replace(given, amax=np.array([result.largest], np.float32))
+    d = result.value.astype(dtype("bf16").np_dtype)
+    verdict = reference.compare(a, b, d, problem, exact=False, given=given)
+    assert verdict.ok == (not forgotten)
+    assert ("amax is 0" in verdict.first_bad) == (forgotten == "amax")

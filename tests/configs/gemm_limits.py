@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from gemm_finish_limits import FINISH_LIMITS
+
 from ptxgen.isa.arch import SMEM_PER_CTA_BYTES
 
 # Fields at the limit, fields just beyond, the field blamed, and words that the text must have.
@@ -307,4 +309,5 @@ LIMITS: dict[str, tuple[dict[str, Any], dict[str, Any], str, list[str]]] = {
         {"tile": (256, 192, 64), "stages": "max"}, {"tile": (256, 192, 192), "stages": "max"},
         "tile", ["with 2 stages", "tile_n<="],
     ),
+    **FINISH_LIMITS,
 }  # fmt: skip

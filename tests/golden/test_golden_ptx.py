@@ -26,6 +26,10 @@ KERNELS = {
     "gemm/default.ptx": "gemm",
     "gemm/small_f32.ptx": "gemm:tile=64x64x64,out_dtype=f32,stages=2,cluster=1x1,wait_depth=0",
     "gemm/split_swapped.ptx": "gemm:tile=64x16,split_k=2,swap_ab=1,stages=2,cluster=1x1",
+    "gemm/fp8_scaled.ptx": "gemm:dtype=e4m3,scales=row,amax=1,out_scale=1,out_dtype=e4m3,"
+    "accumulate=promoted,wait_depth=0,tile=64x32,cluster=1x1,stages=2",
+    "gemm/gated.ptx": "gemm:gated=1,activation=silu,tile=64x32,cluster=1x1,stages=2",
+    "quantize/row.ptx": "quantize",
     "gemm/pingpong.ptx": "gemm:schedule=pingpong,tile=64x64,stages=3",
     "gemm/stream_k.ptx": "gemm:schedule=stream_k,tile=64x64,stages=3",
     "gemm/registers.ptx": "gemm:a_source=registers,wait_depth=0,tile=64x64,stages=2,cluster=1x1",

@@ -30,13 +30,22 @@ def torch_compile_traces_through_ops_gemm() -> None:
 
 
 @check
-def a_gradient_is_never_lost_silently() -> None:
+def gradients_are_those_of_torch() -> None:
     t = torch()
-    a, w = integers(64, 64), t.nn.Parameter(integers(64, 64))
-    out = runtime.ops.gemm(a, w.T)
-    assert out.requires_grad
-    with raises(ArgumentError, "no backward yet", "torch.no_grad"):
-        out.sum().backward()
+    for compiled in (False, True):
+        a, w = integers(300, 200).requires_grad_(), integers(520, 200).requires_grad_()
+        x, y = (v.detach().double().requires_grad_() for v in (a, w))
+        d = integers(300, 520)
+        layer = lambda a, w: runtime.ops.gemm(a, w.T)  # noqa: E731
+        if compiled:  # the compiler traces both directions
+            t._dynamo.reset()
+            layer = t.compile(layer, fullgraph=True)
+        layer(a, w).backward(d)
+        (x @ y.T).backward(d.double())
+        for ours, exact in ((a, x), (w, y)):
+            assert t.equal(ours.grad, exact.grad.to(a.dtype))
+    with raises(ArgumentError, "must be 'copy'"):
+        runtime.ops.gemm(x.float(), y.float().T, precision="tf32")
 
 
 @check

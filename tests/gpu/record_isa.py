@@ -1,11 +1,13 @@
 """Record what the GPU answers to every case of the ISA table, into tests/golden/isa/.
 
-    PYTHONPATH=. python tests/gpu/record_isa.py [--only PREFIX ...] [--dry-run] [--save FOLDER]
+    PYTHONPATH=. python tests/gpu/record_isa.py [--only PREFIX ...] [--missing] [--limit SECONDS]
+        [--answers FILE] [--save FOLDER] [--dry-run]
+    PYTHONPATH=. python tests/gpu/record_isa.py --merge FILE
 
 A module a form, so one load serves all of its cases. Forms run in child processes, a few at a time
 in each: a case that faults, or that hangs, ends its child alone. It is written down as a fault, and
-a new child goes on behind it. Forms with a tensor map run after all others, in one child at a time:
-while processes share the GPU, most of them end with CUDA_ERROR_ILLEGAL_INSTRUCTION.
+a new child goes on behind it. `--answers` keeps what was answered in one file, on a machine whose
+checkout is lost; `--merge` takes it into the records here.
 """
 
 from __future__ import annotations
@@ -126,10 +128,11 @@ def answer(kernel: CaseKernel, gpu: Gpu, module: Any, save: Path | None) -> Gold
 
 
 def child(form_ids: Sequence[str], skipped: set[str], save: Path | None) -> int:
-    """Run forms, and say on stdout which case is next and what came of it."""
+    """Run forms, and say on stdout which case is next and what came of it. The cases that are
+    skipped come on stdin."""
     gpu = Gpu()
     say({"gpu": gpu.name})
-    for form in chosen(form_ids, exact=True):
+    for form in (form for form in FORMS if form.id in form_ids):
         kernels = [k for k in case_kernel.kernels(form) if k.id not in skipped]
         if not kernels:
             continue
@@ -139,7 +142,7 @@ def child(form_ids: Sequence[str], skipped: set[str], save: Path | None) -> int:
             try:
                 say(asdict(answer(kernel, gpu, module, save)))
             except DriverError as error:
-                say(asdict(Golden(case=kernel.id, inputs="", fault=error.code)))
+                say(asdict(Golden(case=kernel.id, fault=error.code)))
                 return 3  # the context is lost
     return 0
 
@@ -156,20 +159,25 @@ def module_text(form: Form) -> str:
     return case_kernel.module(kernels, case_kernel.entries(kernels))
 
 
-def chosen(prefixes: Sequence[str], exact: bool = False) -> list[Form]:
-    """The forms to run, refused ones left out unless the hardware has an answer to compare."""
+def chosen(prefixes: Sequence[str]) -> list[Form]:
+    """The forms to run: refused ones have no answer of the emulator to compare."""
     return [
         form
         for form in FORMS
-        if not form.refused
-        and (
-            not prefixes or any(form.id == p if exact else form.id.startswith(p) for p in prefixes)
-        )
+        if not form.refused and (not prefixes or any(form.id.startswith(p) for p in prefixes))
     ]
 
 
-def has_map(form: Form) -> bool:
-    return any(case.run.tensor is not None for case in form.cases())
+def known(forms: Sequence[Form]) -> set[str]:
+    """The cases with an answer that is still one to their inputs."""
+    found: set[str] = set()
+    for form in forms:
+        answers = goldens.recorded(goldens.path_of(form))
+        for kernel in case_kernel.kernels(form):
+            golden = answers.get(kernel.id)
+            if golden and golden.inputs == goldens.inputs_digest(kernel.arrays(SEED)):
+                found.add(kernel.id)
+    return found
 
 
 def lines_of(process: subprocess.Popen[str]) -> Iterator[dict[str, Any] | None]:
@@ -202,22 +210,31 @@ def lines_of(process: subprocess.Popen[str]) -> Iterator[dict[str, Any] | None]:
         yield message
 
 
-def supervise(forms: Sequence[Form], save: Path | None) -> tuple[list[Golden], str]:
-    """Run some forms in as many children as it takes."""
+def supervise(
+    forms: Sequence[Form], skipped: set[str], save: Path | None, deadline: float
+) -> tuple[list[Golden], str]:
+    """Run some forms in as many children as it takes; none starts after the deadline."""
     answers: list[Golden] = []
     gpu = ""
-    while True:
-        done = {golden.case for golden in answers}
+    while time.monotonic() < deadline:
+        done = skipped | {golden.case for golden in answers}
         command = [sys.executable, __file__, "--child", json.dumps([f.id for f in forms])]
-        command += ["--skip", json.dumps(sorted(done))] + (["--save", str(save)] if save else [])
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        command += ["--save", str(save)] if save else []
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdin is not None
+        mine = {case.id for form in forms for case in form.cases()}
+        process.stdin.write(json.dumps(sorted(done & mine)))
+        process.stdin.close()
         current = ""
         hung = False
         for message in lines_of(process):
-            if message is None:
+            if message is None or time.monotonic() > deadline + SILENCE_S:
                 hung = True
                 process.kill()
-            elif "gpu" in message:
+                break
+            if "gpu" in message:
                 gpu = message["gpu"]
             elif "next" in message:
                 current = message["next"]
@@ -227,54 +244,75 @@ def supervise(forms: Sequence[Form], save: Path | None) -> tuple[list[Golden], s
         code = process.wait()
         if current:
             fault = "HANG" if hung else f"CHILD_EXIT_{code}"
-            answers.append(Golden(case=current, inputs="", fault=fault))
+            answers.append(Golden(case=current, fault=fault))
         elif code == 0:
-            return answers, gpu
-        elif {golden.case for golden in answers} == done:
+            break
+        elif skipped | {golden.case for golden in answers} == done:
             raise PtxgenError(f"a child failed before its first case (exit {code}): {command}")
+    return answers, gpu
+
+
+def record(
+    forms: Sequence[Form], skipped: set[str], save: Path | None, limit_s: float
+) -> tuple[list[Golden], dict[str, object]]:
+    """Ask for all cases but those skipped: the answers, and where they come from."""
+    deadline = time.monotonic() + limit_s
+    groups = [forms[i : i + FORMS_PER_CHILD] for i in range(0, len(forms), FORMS_PER_CHILD)]
+    with ThreadPoolExecutor(CHILDREN) as pool:
+        parts = list(pool.map(lambda group: supervise(group, skipped, save, deadline), groups))
+    about = {
+        "gpu": next((gpu for _, gpu in parts if gpu), "none"),
+        "driver": ".".join(str(n) for n in driver_version()),
+        "ptxas": discover.ptxas().version_text,
+        "date": datetime.now(UTC).date().isoformat(),
+        "seed": SEED,
+    }
+    return [golden for part, _ in parts for golden in part], about
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", default=[], help="beginnings of form ids")
+    parser.add_argument("--missing", action="store_true", help="only cases without an answer")
+    parser.add_argument("--limit", type=float, default=1e9, help="seconds, then no child starts")
+    parser.add_argument("--answers", type=Path, help="write there, not into tests/golden/isa")
+    parser.add_argument("--merge", type=Path, help="take in what --answers wrote; no GPU needed")
     parser.add_argument("--dry-run", action="store_true", help="assemble everything, run nothing")
     parser.add_argument("--save", type=Path, help="keep every result there, as .npz")
     parser.add_argument("--child", type=json.loads, help=argparse.SUPPRESS)
-    parser.add_argument("--skip", type=json.loads, default=[], help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child is not None:
-        return child(options.child, set(options.skip), options.save)
+        return child(options.child, set(json.load(sys.stdin)), options.save)
+    if options.merge is not None:
+        keep(*goldens.read_answers(options.merge))
+        return 0
 
     forms = chosen(options.only)
+    skipped = known(forms) if options.missing else set()
+    forms = [form for form in forms if any(case.id not in skipped for case in form.cases())]
     start = time.perf_counter()
     with ThreadPoolExecutor() as pool:  # into the cache, where the children find them
         list(pool.map(lambda form: assemble(module_text(form)), forms))
     print(f"{len(forms)} forms assembled in {time.perf_counter() - start:.1f} s")
     if options.dry_run:
         return 0
-    shared = [form for form in forms if not has_map(form)]
-    alone = [form for form in forms if has_map(form)]
-    groups = [shared[i : i + FORMS_PER_CHILD] for i in range(0, len(shared), FORMS_PER_CHILD)]
-    with ThreadPoolExecutor(CHILDREN) as pool:
-        parts = list(pool.map(lambda group: supervise(group, options.save), groups))
-    if alone:
-        parts.append(supervise(alone, options.save))
-    answers = [golden for part, _ in parts for golden in part]
-    about = {
-        "gpu": parts[0][1],
-        "driver": ".".join(str(n) for n in driver_version()),
-        "ptxas": discover.ptxas().version_text,
-        "date": datetime.now(UTC).date().isoformat(),
-        "seed": SEED,
-    }
-    for path in goldens.write(answers, about):
-        print(f"wrote {path.relative_to(ROOT)}")
+    answers, about = record(forms, skipped, options.save, options.limit)
+    if options.answers is not None:
+        goldens.write_answers(options.answers, answers, about)
+    else:
+        keep(answers, about)
+    print(f"{len(answers)} cases, {time.perf_counter() - start:.1f} s")
+    return 0
+
+
+def keep(answers: Sequence[Golden], about: dict[str, object]) -> None:
+    """Write answers into the records, and say which were faults. A fault is no record."""
     faults = [golden for golden in answers if golden.fault]
+    for path in goldens.write([g for g in answers if not g.fault], about):
+        print(f"wrote {path.relative_to(ROOT)}")
     for golden in faults:
         print(f"FAULT {golden.case}: {golden.fault}")
-    print(f"{len(answers)} cases, {len(faults)} faults, {time.perf_counter() - start:.1f} s")
-    print(Counter(golden.fault for golden in faults))
-    return 0
+    print(f"{len(faults)} faults", Counter(golden.fault for golden in faults))
 
 
 if __name__ == "__main__":

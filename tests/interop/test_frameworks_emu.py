@@ -60,26 +60,23 @@ def test_a_read_only_result_is_refused(kernel, host) -> None:
     assert np.isnan(host["d"].astype(np.float32)).all()
 
 
-def test_frameworks_may_be_mixed(kernel, host, expected) -> None:
-    jax = pytest.importorskip("jax", reason="JAX is not installed")
-    runtime.launch(kernel, a=jax.numpy.asarray(host["a"]), b=produced(host["b"]), d=host["d"])
+def test_frameworks_may_be_mixed(kernel, host, expected, host_jax) -> None:
+    runtime.launch(kernel, a=host_jax.numpy.asarray(host["a"]), b=produced(host["b"]), d=host["d"])
     np.testing.assert_array_equal(host["d"].view(np.uint16), expected.view(np.uint16))
 
 
-def test_a_jax_array_cannot_be_written(kernel, host) -> None:
-    jax = pytest.importorskip("jax", reason="JAX is not installed")
+def test_a_jax_array_cannot_be_written(kernel, host, host_jax) -> None:
     with pytest.raises(ArgumentError, match="d="):
-        runtime.launch(kernel, a=host["a"], b=host["b"], d=jax.numpy.asarray(host["d"]))
+        runtime.launch(kernel, a=host["a"], b=host["b"], d=host_jax.numpy.asarray(host["d"]))
 
 
-def test_ops_gemm_on_jax_arrays(host) -> None:
+def test_ops_gemm_on_jax_arrays(host, host_jax) -> None:
     """JAX keeps a transpose row-major unless it is told otherwise: `Layout` says column-major."""
-    jax = pytest.importorskip("jax", reason="JAX is not installed")
     from jax.experimental.layout import Format, Layout
 
-    a, w = (jax.numpy.asarray(host[name]) for name in "ab")
-    b = jax.device_put(w.T, Format(Layout(major_to_minor=(1, 0)), w.sharding))
+    a, w = (host_jax.numpy.asarray(host[name]) for name in "ab")
+    b = host_jax.device_put(w.T, Format(Layout(major_to_minor=(1, 0)), w.sharding))
     out = runtime.ops.gemm(a, b)
-    assert isinstance(out, jax.Array)
+    assert isinstance(out, host_jax.Array)
     theirs = runtime.ops.gemm(host["a"], host["b"].T)
     np.testing.assert_array_equal(np.asarray(out).view(np.uint16), theirs.view(np.uint16))

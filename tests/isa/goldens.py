@@ -27,7 +27,7 @@ class Golden:
     registers, where agreement is not equality."""
 
     case: str
-    inputs: str
+    inputs: str = ""
     digest: str = ""
     values: str = ""
     fault: str = ""
@@ -61,18 +61,30 @@ def provenance(path: Path) -> dict[str, str]:
     return dict(json.loads(first))
 
 
+def write_answers(path: Path, answers: Iterable[Golden], about: Mapping[str, object]) -> None:
+    """All answers of one run in one file: what it was, then a line a case."""
+    lines = [json.dumps(dict(about)), *(_line(golden) for golden in answers)]
+    path.write_text("\n".join([*lines, ""]), encoding="utf-8")
+
+
+def read_answers(path: Path) -> tuple[list[Golden], dict[str, object]]:
+    """What `write_answers` has written."""
+    first, *rest = path.read_text(encoding="utf-8").splitlines()
+    return [Golden(**json.loads(line)) for line in rest], json.loads(first)
+
+
+def _line(golden: Golden) -> str:
+    return json.dumps({k: v for k, v in asdict(golden).items() if v})
+
+
 def write(answers: Iterable[Golden], about: Mapping[str, object]) -> list[Path]:
-    """Write the files of all families that have answers; cases that were not run keep theirs."""
+    """Write the files of the families that have answers; cases that were not run keep theirs."""
     fresh = {golden.case: golden for golden in answers}
-    paths: dict[Path, list[str]] = {}
-    for form in FORMS:
-        path = path_of(form)
-        for case in form.cases():
-            golden = fresh.get(case.id) or recorded(path).get(case.id)
-            if golden is not None:
-                fields = {k: v for k, v in asdict(golden).items() if v}
-                paths.setdefault(path, [json.dumps(dict(about))]).append(json.dumps(fields))
+    paths = {path_of(form) for form in FORMS if any(c.id in fresh for c in form.cases())}
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for path, lines in paths.items():
+    for path in paths:
+        held = {**recorded(path), **fresh}
+        cases = [case.id for form in FORMS if path_of(form) == path for case in form.cases()]
+        lines = [json.dumps(dict(about)), *(_line(held[id]) for id in cases if id in held)]
         path.write_text("\n".join([*lines, ""]), encoding="utf-8")
-    return list(paths)
+    return sorted(paths)

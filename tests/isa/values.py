@@ -39,6 +39,11 @@ def patterns(
     if domain.startswith("small."):
         bits = _width(type_)
         return _packed_small(rng, domain.removeprefix("small."), bits, shape)
+    kind, _, step = domain.partition(".")
+    if step:  # coordinates, of which the innermost counts in steps
+        raw = patterns(rng, type_, kind, shape)
+        raw[0] = raw[0] * np.uint64(step) & np.uint64((1 << _width(type_)) - 1)
+        return raw
     if domain in _INTEGER_DOMAINS:
         raw = _INTEGER_DOMAINS[domain](rng, shape)
         return raw.astype(np.uint64) & np.uint64((1 << _width(type_)) - 1)

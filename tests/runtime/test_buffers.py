@@ -191,9 +191,8 @@ def test_torch(monkeypatch: pytest.MonkeyPatch) -> None:
             borrow("x", bad)
 
 
-def test_jax_arrays_are_read_only() -> None:
-    jax = pytest.importorskip("jax", reason="JAX is not installed")
-    x = jax.numpy.ones((2, 3), jax.numpy.bfloat16)
+def test_jax_arrays_are_read_only(host_jax) -> None:
+    x = host_jax.numpy.ones((2, 3), host_jax.numpy.bfloat16)
     meta = borrow("x", x).meta
     assert (meta.dtype, meta.device, meta.writable) == ("bf16", "cpu", False)
 

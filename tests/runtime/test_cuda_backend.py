@@ -39,7 +39,8 @@ def test_scenarios(tmp_path: Path) -> None:
     environment.pop("PTXGEN_BACKEND", None)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist",
-         "-p", "cuda_fixtures", *map(str, sorted(HERE.glob("cuda_scenarios*.py")))],
+         "-p", "no:benchmark", "-p", "cuda_fixtures",
+         *map(str, sorted(HERE.glob("cuda_scenarios*.py")))],
         env=environment, cwd=HERE.parents[1], capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-5_000:]

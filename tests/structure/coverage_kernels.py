@@ -41,6 +41,14 @@ REFERENCES = (
     "gemm:beta=1,bias=row,out_dtype=f32,activation=gelu_tanh,tile=64x64",  # f32 C
     "gemm:beta=1,dtype=e4m3,out_dtype=e5m2,tile=64x64",  # fp8 C
     "gemm:beta=1,bias=row,bias_dtype=out,swap_ab=1,tile=64x16,cluster=1x1",  # one by one
+    "gemm:dtype=e4m3,scales=tensor,alpha=1,out_scale=1,amax=1,tile=64x64",  # one scale an operand
+    "gemm:dtype=e4m3,scales=tensor,accumulate=promoted,wait_depth=0,tile=64x64",  # early sums
+    "gemm:dtype=e4m3,scales=row,alpha=1,gated=1,activation=silu,tile=64x64",  # two products
+    "quantize",  # scales of rows, found
+    "quantize:dtype=f32,scales=row_given",  # vectors of four
+    "quantize:scales=tensor",  # from amax
+    "quantize:scales=tensor_given,out_dtype=e5m2",
+    "quantize:scales=none",  # only amax
 )
 
 

@@ -1,11 +1,13 @@
 """Copies of boxes described by a tensor map (PTX ISA 9.7.9.25.5), and work on maps (9.7.9.26).
 
-One thread issues. The box lies at %smem, the mbarrier behind it at %smem + 4096.
+One thread issues. The box lies at %smem, the mbarrier behind it at %smem + 4096. The innermost
+coordinate counts in steps of 16 bytes (`~coordinate.N`, N elements): a box that starts between them
+ends the kernel with an illegal instruction.
 """
 
 from __future__ import annotations
 
-from ptxgen.isa.forms.base import Axes, Form, Run, TensorImage
+from ptxgen.isa.forms.base import Axes, Axis, Form, Run, TensorImage
 
 _BOX_AT_MOST = 4096
 _MEET = ("barrier.cluster.arrive.aligned;", "barrier.cluster.wait.aligned;")
@@ -110,8 +112,12 @@ def _store(axes: Axes) -> Run:
     )
 
 
-def _hint(axes: Axes) -> dict[str, str]:
-    return {"policy": ", %policy" if axes.get("hint") else ""}
+def _names(axes: Axes) -> dict[str, Axis]:
+    """The operand of a cache hint, and how many elements make 16 bytes."""
+    return {
+        "policy": ", %policy" if axes.get("hint") else "",
+        "step": 16 // _BYTES[str(axes.get("dtype", "u32"))],
+    }
 
 
 _RANKS = tuple(_SHAPES)
@@ -142,8 +148,8 @@ _COPIES = (
             "tile": ("", ".tile"),
             "hint": ("", ".L2::cache_hint"),
         },
-        derive=_hint,
-        reads="c:s32*{rank}~coordinate",
+        derive=_names,
+        reads="c:s32*{rank}~coordinate.{step}",
         ptx=(8, 0),
         target=_SM90,
         newer={("dst", "shared::cta"): ((8, 6), _SM90)},
@@ -162,7 +168,8 @@ _COPIES = (
             "dtype": tuple(_BYTES),
             "swizzle": (0, 32, 64, 128),
         },
-        reads="c:s32*{rank}~coordinate",
+        derive=_names,
+        reads="c:s32*{rank}~coordinate.{step}",
         ptx=(8, 0),
         target=_SM90,
         run=_load,
@@ -173,7 +180,8 @@ _COPIES = (
         "[%smem], [%tmap, {{{x}, {y}}}], [%bar];",
         macro='tma.load_2d("%smem", "%tmap", x, y, "%bar")',
         axes={"rank": (2,)},
-        reads="x:s32~coordinate y:s32~coordinate",
+        derive=_names,
+        reads="x:s32~coordinate.{step} y:s32~coordinate",
         ptx=(8, 0),
         target=_SM90,
         run=_load,
@@ -187,8 +195,8 @@ _COPIES = (
             '.multicast::cluster" ~ hint, "%smem", "%tmap", c, "%bar", ", %mask" ~ policy)'
         ),
         axes={"rank": _RANKS, "hint": ("", ".L2::cache_hint")},
-        derive=_hint,
-        reads="c:s32*{rank}~coordinate",
+        derive=_names,
+        reads="c:s32*{rank}~coordinate.{step}",
         ptx=(8, 0),
         target=_SM90,
         run=lambda axes: _load_run(_image(int(axes["rank"])), cluster=2, guard="%first"),
@@ -198,7 +206,8 @@ _COPIES = (
         text="cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
         ".multicast::cluster [%smem], [%tmap, {{{x}, {y}}}], [%bar], %mask;",
         macro='tma.load_2d_multicast("%smem", "%tmap", x, y, "%bar", "%mask")',
-        reads="x:s32~coordinate y:s32~coordinate",
+        derive=_names,
+        reads="x:s32~coordinate.{step} y:s32~coordinate",
         ptx=(8, 0),
         target=_SM90,
         run=_load_run(_image(2), cluster=2, guard="%first"),
@@ -212,8 +221,8 @@ _COPIES = (
             '"%smem", policy)'
         ),
         axes={"rank": _RANKS, "tile": ("", ".tile"), "hint": ("", ".L2::cache_hint")},
-        derive=_hint,
-        reads="c:s32*{rank}~corner",
+        derive=_names,
+        reads="c:s32*{rank}~corner.{step}",
         ptx=(8, 0),
         target=_SM90,
         run=_store,
@@ -223,7 +232,8 @@ _COPIES = (
         text="cp.async.bulk.tensor.{rank}d.global.shared::cta.bulk_group [%tmap, {c}], [%smem];",
         macro='tma.store(rank ~ "d.global.shared::cta.bulk_group", "%tmap", c, "%smem")',
         axes={"rank": (2, 3), "swizzle": (32, 64, 128)},
-        reads="c:s32*{rank}~corner",
+        derive=_names,
+        reads="c:s32*{rank}~corner.{step}",
         ptx=(8, 0),
         target=_SM90,
         run=_store,
@@ -234,7 +244,8 @@ _COPIES = (
         "[%tmap, {{{x}, {y}}}], [%smem];",
         macro='tma.store_2d("%tmap", x, y, "%smem")',
         axes={"rank": (2,)},
-        reads="x:s32~corner y:s32~corner",
+        derive=_names,
+        reads="x:s32~corner.{step} y:s32~corner",
         ptx=(8, 0),
         target=_SM90,
         run=_store,
@@ -254,8 +265,8 @@ _COPIES = (
             "hint": ("", ".L2::cache_hint"),
         },
         cover=lambda axes: not (axes["tile"] or axes["hint"]) or axes["op"] == "add",
-        derive=_hint,
-        reads="c:s32*{rank}~corner",
+        derive=_names,
+        reads="c:s32*{rank}~corner.{step}",
         ptx=(8, 0),
         target=_SM90,
         run=_store,
@@ -267,7 +278,8 @@ _COPIES = (
         macro='tma.reduce("2d.global.shared::cta." ~ op ~ ".bulk_group", "%tmap", c, "%smem")',
         axes={"rank": (2,), "op": tuple(_REDUCTIONS), "dtype": tuple(_BYTES)},
         cover=lambda axes: axes["dtype"] in _REDUCTIONS[str(axes["op"])],
-        reads="c:s32*2~corner",
+        derive=_names,
+        reads="c:s32*2~corner.{step}",
         ptx=(8, 0),
         target=_SM90,
         run=_store,
@@ -277,8 +289,8 @@ _COPIES = (
         text="cp.async.bulk.prefetch.tensor.{rank}d.L2.global{tile}{hint} [%tmap, {c}]{policy};",
         macro='tma.prefetch(rank ~ "d.L2.global" ~ tile ~ hint, "%tmap", c, policy)',
         axes={"rank": _RANKS, "tile": ("", ".tile"), "hint": ("", ".L2::cache_hint")},
-        derive=_hint,
-        reads="c:s32*{rank}~coordinate",
+        derive=_names,
+        reads="c:s32*{rank}~coordinate.{step}",
         ptx=(8, 0),
         target=_SM90,
         semantic="runs",

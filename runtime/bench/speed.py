@@ -1,0 +1,125 @@
+"""README's tables of speed, written from the records: nothing in them is typed by hand.
+
+python -m runtime.bench.speed      rewrites what stands between the two marks in README.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import geometric_mean
+
+from runtime.bench import gemm_host
+from runtime.bench.record import read
+
+ROOT = Path(__file__).parents[2]
+BEGIN, END = "<!-- speed: written by runtime.bench.speed -->", "<!-- end of speed -->"
+SIXTEEN_BIT = ("square", "short_k", "odd", "small_m")
+CEILING_TFLOPS = 864  # of wgmma on random data at the power limit; see NOTES.md
+NAMES = {
+    "order": "operand order {order}", "fp8": "fp8, scale a tensor", "tf32": "tf32", "int8": "int8",
+}  # fmt: skip
+
+Row = Mapping[str, object]
+
+
+def number(row: Row, name: str) -> float:
+    """A number of a row."""
+    return float(str(row[name]))
+
+
+def section(rows: Sequence[Row], host: Sequence[Row]) -> str:
+    """What stands between the marks."""
+    dense = [r for r in rows if r["case"] in SIXTEEN_BIT]
+    others = [r for r in rows if r["case"] in NAMES]
+    parts = [
+        _origin(rows),
+        "\n".join(_dense(dense)),
+        "\n".join(_others(others)),
+        "\n".join(_summary(rows, dense)),
+        "\n".join(f"- {gemm_host.line(row)}" for row in host),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _origin(rows: Sequence[Row]) -> str:
+    def all_of(name: str) -> str:
+        return ", ".join(sorted({str(row[name]) for row in rows}))
+
+    days = sorted({str(row["date"])[:10] for row in rows})
+    when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    return (
+        f"{all_of('device')}, driver {all_of('driver')}, torch {all_of('torch')}, ptxas "
+        f"{all_of('ptxas')}, {when}."
+    )
+
+
+def _extents(row: Row) -> str:
+    return f"{row['m']} x {row['n']} x {row['k']}"
+
+
+def _dense(rows: Sequence[Row]) -> Iterator[str]:
+    yield "| m x n x k | bf16, TFLOP/s | ratio | control | f16, TFLOP/s | ratio | control |"
+    yield "|---|---|---|---|---|---|---|"
+    by_type = {(row["dtype"], _extents(row)): row for row in rows}
+    for extents in dict.fromkeys(_extents(row) for row in rows):
+        cells = [_cells(by_type.get((dtype, extents))) for dtype in ("bf16", "f16")]
+        yield f"| {extents} | {' | '.join(cells)} |"
+
+
+def _cells(row: Row | None) -> str:
+    if row is None:
+        return " | | "
+    return (
+        f"{number(row, 'ours_tflops'):.0f} | {number(row, 'ratio'):.3f} | "
+        f"{number(row, 'control'):.3f}"
+    )
+
+
+def _others(rows: Sequence[Row]) -> Iterator[str]:
+    if rows:
+        yield "| | m x n x k | against | TFLOP/s | ratio | control |"
+        yield "|---|---|---|---|---|---|"
+    for row in rows:
+        name = NAMES[str(row["case"])].format(**row)
+        scaling = "scale a row" if row["scaling"] == "row_wise" else "scale a tensor"
+        name = name.replace("scale a tensor", scaling)
+        yield f"| {name} | {_extents(row)} | `{row['peer']}` | {_cells(row)} |"
+
+
+def _summary(rows: Sequence[Row], dense: Sequence[Row]) -> Iterator[str]:
+    ratios = [number(row, "ratio") for row in dense]
+    even = sum(ratio >= 1 for ratio in ratios)
+    yield (
+        f"The geometric mean of the {len(ratios)} ratios of the 16-bit table is "
+        f"{geometric_mean(ratios):.3f}; {even} of them are at least 1, the least is "
+        f"{min(ratios):.3f}."
+    )
+    for row in rows:
+        if row["case"] == "sustained":
+            tflops = number(row, "ours_tflops")
+            yield (
+                f"With {_extents(row)} in {row['dtype']} back to back for seconds, where the power "
+                f"limit decides, the ratio is {number(row, 'ratio'):.3f} ({tflops:.0f} TFLOP/s, "
+                f"{tflops / CEILING_TFLOPS:.2f} of the {CEILING_TFLOPS} that wgmma alone sustains)."
+            )
+
+
+def sections_of(root: Path = ROOT) -> str:
+    """The section that the records of this checkout ask for."""
+    results = root / "examples" / "results"
+    return section(read(results / "gemm.jsonl"), read(results / "gemm_host.jsonl"))
+
+
+def main() -> None:
+    """Rewrite README.md."""
+    path = ROOT / "README.md"
+    before, begin, rest = path.read_text(encoding="utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise SystemExit(f"README.md has no {BEGIN} ... {END}")
+    path.write_text(f"{before}{BEGIN}\n\n{sections_of()}\n\n{END}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
