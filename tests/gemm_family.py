@@ -44,6 +44,13 @@ MEMBERS = (
     "gemm:schedule=pingpong,tile=64x256,cluster=1x2,wait_depth=0,l2_promotion=256",
     "gemm:schedule=pingpong,tile=128x192,cluster=2x2,stages=max",  # the most accumulators
     "gemm:schedule=pingpong,dtype=e4m3,tile=128x64,batched=1",
+    "gemm:a_source=registers,wait_depth=0,tile=128x64",  # rows through registers
+    "gemm:a_source=registers,wait_depth=0,tile=256x64x128,stages=2",  # two boxes, two row blocks
+    "gemm:a_source=registers,wait_depth=0,tile=64x64,cluster=1x1,dtype=tf32",
+    "gemm:a_source=registers,wait_depth=0,tile=64x64,dtype=e4m3,b_dtype=e5m2,schedule=pingpong",
+    "gemm:a_source=registers,wait_depth=0,tile=64x64,dtype=s8,schedule=stream_k,cluster=1x1",
+    "gemm:a_source=registers,wait_depth=0,tile=64x16,swap_ab=1,a_major=mn,cluster=1x1",
+    "gemm:a_source=registers,wait_depth=0,tile=64x64,dtype=f16,acc_dtype=f16,b_major=mn",
     "gemm:schedule=stream_k,tile=64x64,stages=3,cluster=1x1",  # clusters share out the last wave
     "gemm:schedule=stream_k,tile=128x64,cluster=2x2,stages=max,wait_depth=0",
     "gemm:schedule=stream_k,tile=128x128,consumers=1,stages=3,batched=1,b_major=mn",

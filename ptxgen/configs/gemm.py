@@ -26,6 +26,7 @@ SCALES = ("none", "tensor", "row")
 ACCUMULATIONS = ("fast", "promoted")
 SWITCH = (0, 1)
 PROMOTIONS = (0, 64, 128, 256)  # bytes: what a tensor map may ask of L2
+SOURCES = ("smem", "registers")
 SCHEDULES = ("cooperative", "pingpong", "stream_k")
 SPAN = 128  # bytes of a swizzle row: one row of a K-major box, and the unit of tile K
 
@@ -210,6 +211,10 @@ class GemmConfig:
         help="cooperative: all consumers share every tile; pingpong: two take whole tiles in "
         "turns, and one stores while the other multiplies; stream_k: shared tiles, and the last "
         "wave, where it is not full, is shared out among all clusters",
+    )  # fmt: skip
+    a_source: str = option(
+        "smem", parse=one_of(*SOURCES), legal="smem; registers with wait_depth=0",
+        help="where wgmma takes the rows of a tile from; registers: ldmatrix brings them",
     )  # fmt: skip
     wait_depth: int = option(
         1, parse=integer(), legal="0, 1",

@@ -93,7 +93,8 @@ def _split_cluster(g: Gemm) -> Iterator[Violation]:
 
 def _split_rows(g: Gemm) -> Iterator[Violation]:
     if g.split_k > 1 and g.rows != 64:
-        cures = [f"consumers={n}" for n in CONSUMERS if g.tile_m == 64 * n] + ["split_k=1"]
+        shares = () if g.turns else CONSUMERS
+        cures = [f"consumers={n}" for n in shares if g.tile_m == 64 * n] + ["split_k=1"]
         yield Violation(
             field="split_k", got=str(g.split_k),
             rule=f"must be 1 with {g.rows} rows a consumer, or have 64 of them",

@@ -1,12 +1,12 @@
-"""Rules on who works on which tile when: schedules of the consumers."""
+"""Rules on who works on which tile when, and where wgmma takes its rows from."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ptxgen.configs.base import Rule
-from ptxgen.configs.gemm import SCHEDULES
+from ptxgen.configs.base import Rule, spell
+from ptxgen.configs.gemm import SCHEDULES, SOURCES
 from ptxgen.errors import Violation
 
 if TYPE_CHECKING:
@@ -58,6 +58,45 @@ def _stream_sums(g: Gemm) -> Iterator[Violation]:
         )  # fmt: skip
 
 
+def _a_source(g: Gemm) -> Iterator[Violation]:
+    if g.config.a_source not in SOURCES:
+        yield Violation(
+            field="a_source", got=g.config.a_source, rule=f"must be {' or '.join(SOURCES)}",
+            why="wgmma takes the rows of a tile from there", fix="use a_source=smem",
+        )  # fmt: skip
+
+
+def _fragments_wait(g: Gemm) -> Iterator[Violation]:
+    if g.through_registers and g.config.wait_depth:
+        yield Violation(
+            field="wait_depth", got=str(g.config.wait_depth),
+            rule="must be 0 with a_source=registers",
+            why="the next stage is loaded into registers that wgmma in flight would still read",
+            fix="use wait_depth=0, or a_source=smem",
+        )  # fmt: skip
+
+
+def _fragments_major(g: Gemm) -> Iterator[Violation]:
+    if g.through_registers and g.a.major != "k":
+        yield Violation(
+            field="a_source", got=g.config.a_source,
+            rule=f"must be smem with {g.a.arg}_major={g.a.major}",
+            why="a fragment holds neighbours along K, so rows in registers are K-major",
+            fix=f"use a_source=smem, or {g.a.arg}_major=k",
+        )  # fmt: skip
+
+
+def _fragments_shared(g: Gemm) -> Iterator[Violation]:
+    if g.through_registers and g.cluster_n > 1:
+        yield Violation(
+            field="a_source", got=g.config.a_source,
+            rule=f"must be smem in cluster {spell(g.config.cluster)}",
+            why="a peer that sends rows must know that ldmatrix has read the ones before; that "
+            "takes a release at cluster scope, a memory barrier in the main loop",
+            fix="use a_source=smem, or cluster=2x1",
+        )  # fmt: skip
+
+
 SCHEDULE_RULES: tuple[Rule[Gemm], ...] = (
     Rule(name="schedule", text="consumers share tiles, or take turns", check=_schedule),
     Rule(
@@ -75,5 +114,18 @@ SCHEDULE_RULES: tuple[Rule[Gemm], ...] = (
     Rule(
         name="stream sums", text="K is shared out with 32-bit sums",
         check=_stream_sums, needs=("acc_dtype", "schedule"),
+    ),
+    Rule(name="a_source", text="rows come from shared memory or registers", check=_a_source),
+    Rule(
+        name="fragments in flight", text="registers that wgmma reads are not loaded anew",
+        check=_fragments_wait, needs=("a_source", "wait_depth"),
+    ),
+    Rule(
+        name="K-major fragments", text="rows in registers are K-major",
+        check=_fragments_major, needs=("majors", "a_source", "swap_ab"),
+    ),
+    Rule(
+        name="fragments and cluster", text="rows that go through registers are not shared",
+        check=_fragments_shared, needs=("cluster", "a_source"),
     ),
 )  # fmt: skip

@@ -168,6 +168,16 @@ class Gemm:
         """Accumulator registers of a consumer thread."""
         return self.blocks * self.block_accumulators
 
+    @property
+    def through_registers(self) -> bool:
+        """Whether wgmma takes the rows of a tile from registers."""
+        return self.config.a_source == "registers"
+
+    @property
+    def fragments(self) -> int:
+        """Registers that hold a stage of a consumer's rows: four of each wgmma, or none."""
+        return 4 * self.wgmma_per_stage if self.through_registers else 0
+
     @cached_property
     def registers(self) -> RegisterPool:
         """The split by setmaxnreg: what the producer gives up, the consumers get."""
@@ -177,6 +187,7 @@ class Gemm:
             producer_registers=producer,
             consumer_registers=consumer,
             accumulators=self.accumulators * (2 if self.problem.promoted else 1),
+            fragments=self.fragments,
         )
 
     @property

@@ -42,6 +42,7 @@ def entry(g: Gemm) -> str:
         "swap" if g.swapped else "",
         "promoted" if p.promoted else "",
         "" if g.config.schedule == "cooperative" else g.config.schedule,
+        "rs" if g.fragments else "",
         *entry_parts(p),
     ]
     return "_".join(filter(None, parts))

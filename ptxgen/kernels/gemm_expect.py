@@ -47,6 +47,11 @@ def _math(g: Gemm) -> tuple[Promise, ...]:
             where="mma_loop", multiple_of=per_stage, at_least=per_stage,
             why="one pass of the main loop multiplies one stage (ptxas may unroll it)",
         ),
+        Count(
+            pattern="LDSM", where="mma_loop", multiple_of=max(g.fragments // 4, 1),
+            at_least=g.fragments // 4, at_most=None if g.fragments else 0,
+            why="rows go through registers only where they are told to",
+        ),
         Count(pattern=a.sass, where="mma_loop", multiple_of=per_stage, why="no other wgmma shape"),
         GroupSize(pattern=a.sass, size=per_stage),
         Count(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ptxgen.configs.gemm import SPAN
 from ptxgen.configs.gemm_shape import Gemm, Operand
 from ptxgen.isa.arch import WARP_THREADS, WARPGROUP_THREADS
 from ptxgen.isa.wgmma import WGMMA_M
@@ -137,10 +138,16 @@ class Load:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """One wgmma of a K step: where its 64 rows of A lie, and its first accumulator."""
+    """One wgmma of a K step: where its 64 rows of A lie, and its first accumulator.
+
+    Through registers, ldmatrix reads at lane ^ `xor` + `offset` into `fragment` and the next three.
+    """
 
     a: int
     acc: int
+    fragment: int
+    xor: int
+    offset: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +171,7 @@ class Descriptor:
 class Descriptors:
     a: Descriptor
     b: Descriptor
+    fragments: int  # registers of A, or 0
     steps: tuple[Step, ...]
 
 
@@ -222,7 +230,10 @@ def _math(g: Gemm) -> Math:
     p = g.problem
     a, b = g.a.math, g.b.math
     scales = ", 1, 1" if a.scales else ""
-    transposes = f", {int(g.a.major == 'mn')}, {int(g.b.major == 'mn')}" if a.transposes else ""
+    orders = [int(g.a.major == "mn"), int(g.b.major == "mn")]
+    if g.fragments:
+        del orders[0]  # rows in registers are K-major
+    transposes = "".join(f", {order}" for order in orders) if a.transposes else ""
     f32 = p.accumulator == "f32"
     return Math(
         a=p.a.name,
@@ -325,17 +336,28 @@ def _descriptors(g: Gemm) -> Descriptors:
         Step(
             b=b.k_units(step),
             scale_d=first if step == 0 else "1",
-            blocks=tuple(
-                Block(
-                    a=a.k_units(step) + a.mn_units(WGMMA_M * block),
-                    acc=block * g.block_accumulators,
-                )
-                for block in range(g.blocks)
-            ),
+            blocks=tuple(_block(g, step, block) for block in range(g.blocks)),
         )
         for step in range(a.k_steps)
     )
-    return Descriptors(a=_constant(a.template_bits), b=_constant(b.template_bits), steps=steps)
+    return Descriptors(
+        a=_constant(a.template_bits),
+        b=_constant(b.template_bits),
+        fragments=g.fragments,
+        steps=steps,
+    )
+
+
+def _block(g: Gemm, step: int, block: int) -> Block:
+    units = g.a.layout.k_units(step), g.a.layout.mn_units(WGMMA_M * block)
+    box, inside = divmod(units[0] * 16, SPAN)  # a K step may start inside a swizzle row
+    return Block(
+        a=sum(units),
+        acc=block * g.block_accumulators,
+        fragment=4 * (step * g.blocks + block),
+        xor=inside,
+        offset=box * SPAN + units[1] * 16,
+    )
 
 
 def _constant(bits: int) -> Descriptor:

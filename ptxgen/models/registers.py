@@ -79,7 +79,8 @@ def accumulator_registers(rows: int, n: int, bits: int = 32) -> int:
 class Role:
     """A group of warpgroups that execute the same setmaxnreg.
 
-    `registers` is the count per thread afterwards. `accumulators` of them hold wgmma results.
+    `registers` is the count per thread afterwards. `accumulators` of them hold wgmma results,
+    `fragments` what wgmma reads.
     """
 
     name: str
@@ -87,6 +88,13 @@ class Role:
     registers: int
     change: Change
     accumulators: int = 0
+    fragments: int = 0
+
+    @property
+    def holds(self) -> str:
+        """What the registers hold beside addresses and descriptors, in words."""
+        more = f" and {self.fragments} fragments" if self.fragments else ""
+        return f"{self.accumulators} accumulators{more}"
 
     @property
     def threads(self) -> int:
@@ -189,7 +197,7 @@ class RegisterPool(Record):
         rows = [
             Row(
                 (r.name, str(r.threads), str(r.registers), f"{r.total:,}"),
-                f"{r.instruction}" + f"  {r.accumulators} accumulators" * bool(r.accumulators),
+                f"{r.instruction}" + f"  {r.holds}" * bool(r.accumulators),
             )
             for r in self.roles
         ]
@@ -236,15 +244,14 @@ def _role_violations(role: Role, entry: int) -> Iterator[Violation]:
             why="ptxas stops with C7406",
             fix=f"use {role.name}_registers<={align_down(entry, SETMAXNREG_STEP)}",
         )
-    needed = role.accumulators + WGMMA_OVERHEAD_REGISTERS
+    needed = role.accumulators + role.fragments + WGMMA_OVERHEAD_REGISTERS
     if role.accumulators and role.registers < needed:
         yield Violation(
             field=f"{role.name}_registers",
             got=str(role.registers),
-            rule=f"must be at least {align_up(needed, SETMAXNREG_STEP)} "
-            f"with {role.accumulators} accumulators",
-            why=f"{role.accumulators} + {WGMMA_OVERHEAD_REGISTERS} for addresses and descriptors; "
-            "less would spill or serialise wgmma",
+            rule=f"must be at least {align_up(needed, SETMAXNREG_STEP)} with {role.holds}",
+            why=f"{role.accumulators + role.fragments} + {WGMMA_OVERHEAD_REGISTERS} for addresses "
+            "and descriptors; less would spill or serialise wgmma",
             fix="use a smaller tile a warpgroup, or more consumer warpgroups",
         )
 
@@ -281,6 +288,7 @@ def producer_consumer(
     consumer_registers: int,
     producers: int = 1,
     accumulators: int = 0,
+    fragments: int = 0,
     min_ctas: int = 1,
 ) -> RegisterPool:
     """The pool of the usual two roles; the counts of warpgroups are `producers` and `consumers`."""
@@ -293,6 +301,7 @@ def producer_consumer(
                 registers=consumer_registers,
                 change="inc",
                 accumulators=accumulators,
+                fragments=fragments,
             ),
         ),
         min_ctas=min_ctas,

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 SLICE_BLOCKS = 512  # basic blocks that a path may run before the next one has its turn
 SPIN_BLOCKS = 64  # the longest loop that is recognised as spinning
+QUIET_TURNS = 64  # turns of random length in which nothing changes, until spinning is looked for
 PRIORITY_CHANGES, PRIORITY_TURNS = 3, 200  # changes of priority, and the turns they fall in
 
 
@@ -97,6 +98,7 @@ class Run:
         self.turns = 0
         self.changes = {self.rng.randrange(1, PRIORITY_TURNS) for _ in range(PRIORITY_CHANGES)}
         self.traces = env.DEBUG.get() >= 6
+        self.quiet = 0  # turns in a row that used up their share, and changed nothing
         self.registers: dict[RegisterUse, None] = {}  # of the CTAs that have run, in order
         self.gave_up_at = -1  # the epoch at which waiting try_waits were last told to give up
         self.patient = True  # they have not been, since the last copy made a step
@@ -300,7 +302,8 @@ class Run:
                     f"no end after {self.machine.max_blocks:,} basic blocks: {p.where()} is at PTX "
                     f"line {self.kernel.line(p.pc)}; raise max_blocks if the program is that long"
                 )
-            if epoch == self.epoch.value and self.machine.schedule != "random":
+            self.quiet = self.quiet + 1 if epoch == self.epoch.value else 0
+            if self.quiet > (QUIET_TURNS if self.machine.schedule == "random" else 0):
                 self.park_if_spinning(p)
         p.C.queue.between_warps()
 

@@ -189,6 +189,29 @@ LIMITS: dict[str, tuple[dict[str, Any], dict[str, Any], str, list[str]]] = {
         {"dtype": "f16", "acc_dtype": "f16", "schedule": "stream_k"},
         "schedule", ["acc_dtype=f16", "acc_dtype=f32"],
     ),
+    "a_source": (
+        {"a_source": "registers", "wait_depth": 0}, {"a_source": "tmem", "wait_depth": 0},
+        "a_source", ["must be smem or registers", "a_source=smem"],
+    ),
+    "fragments in flight": (
+        {"a_source": "registers", "wait_depth": 0}, {"a_source": "registers", "wait_depth": 1},
+        "wait_depth", ["must be 0 with a_source=registers", "wait_depth=0"],
+    ),
+    "K-major fragments": (
+        {"a_source": "registers", "wait_depth": 0, "b_major": "mn"},
+        {"a_source": "registers", "wait_depth": 0, "a_major": "mn"},
+        "a_source", ["must be smem with a_major=mn", "a_major=k"],
+    ),
+    "fragments and cluster": (
+        {"a_source": "registers", "wait_depth": 0, "cluster": (2, 1)},
+        {"a_source": "registers", "wait_depth": 0, "cluster": (1, 2)},
+        "a_source", ["must be smem in cluster 1x2", "cluster=2x1"],
+    ),
+    "registers of fragments": (  # 128 rows a consumer: 168 + 32 + 26 <= 232 < 176 + 32 + 26
+        {"tile": (256, 168), "a_source": "registers", "wait_depth": 0, "stages": 2},
+        {"tile": (256, 176), "a_source": "registers", "wait_depth": 0, "stages": 2},
+        "consumer_registers", ["176 accumulators and 32 fragments", "tile_n<=168"],
+    ),
     "registers of turns": (  # 128 rows a consumer: 200 + 26 <= 232 < 208 + 26
         {"schedule": "pingpong", "tile": (128, 200), "stages": 2},
         {"schedule": "pingpong", "tile": (128, 208), "stages": 2},

@@ -32,7 +32,8 @@ REFERENCES = (
     "gemm:swap_ab=1,cluster=1x1,tile=64x16,stages=max", "gemm:dtype=tf32,tile=128x128",
     "gemm:dtype=e4m3,b_dtype=e5m2,cluster=2x2,tile=64x128", "gemm:dtype=u8,b_dtype=s8",
     "gemm:schedule=pingpong,tile=128x128", "gemm:schedule=pingpong,tile=64x256,cluster=1x1",
-    "gemm:schedule=stream_k,stages=3", "gemm:schedule=stream_k,tile=64x32,cluster=1x1,batched=1",
+    "gemm:a_source=registers,wait_depth=0", "gemm:schedule=stream_k,stages=3",
+    "gemm:schedule=stream_k,tile=64x32,cluster=1x1,batched=1",
     "gemm:dtype=f16,acc_dtype=f16", "gemm:alpha=1,beta=1,bias=row,activation=gelu",
 )  # fmt: skip
 
@@ -280,7 +281,8 @@ def test_shared_memory_map(contract: Contract) -> None:
     }
     assert added["%full"] == offsets["full"]
     assert added["%empty"] == offsets["empty"]
-    assert added["%a_slot"] == added["%a_low0"] == offsets["A"]
+    rows = "%a_lane0" if "ldmatrix" in contract.ptx else "%a_low0"
+    assert added["%a_slot"] == added[rows] == offsets["A"]
     assert added["%b_slot"] == added["%b_low0"] == offsets["B"]
     assert added["%slab"] == offsets["D slabs"]
     for name in split:
