@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ptxgen.app.prove import SOURCES, Options, Proof, sources_digest
 from ptxgen.app.sweep import MODES
-from ptxgen.kernels.gemm_proof import PROOFS
+from ptxgen.kernels.proofs import PROOFS
 from ptxgen.kernels.registry import FAMILIES
 from ptxgen.view.base import count
 

@@ -15,7 +15,7 @@ from ptxgen.app.cli import app
 from ptxgen.app.prove import Left, Options, Proof
 from ptxgen.app.prove_page import line, page, totals
 from ptxgen.errors import ArgumentError
-from ptxgen.kernels.gemm_proof import PROOFS
+from ptxgen.kernels.proofs import PROOFS
 
 pytestmark = pytest.mark.emu
 
@@ -44,7 +44,7 @@ def test_the_page_says_what_it_should_of_its_kernels() -> None:
     """150 schedules, nothing found; at least 95 % killed, and equivalents do not hide the rest.
 
     The page tells of the commit that it names: a kernel that came later is on the next one.
-    `test_gemm_proofs` has all of them every time.
+    `test_proofs` has all of them every time.
     """
     table = {row[0].strip("`"): row[1:] for row in rows("Kernels")}
     assert len(table) >= 23
