@@ -29,8 +29,9 @@ is disputed, or formally wrong and mostly harmless, and fails nothing.
 Every rule has twins: two programs that differ by the lines shown here, `-` only in the bad one, `+`
 only in the good one; the arrows say what the finding points at. Tests hold that the bad one is
 caught with this code, the right lines, bytes and cure, and that the good one is silent however
-copies and warps are scheduled. The file is the good one, as it stands; its comments make the bad
-one ([`ptxgen/isa/twins.py`](ptxgen/isa/twins.py)).
+copies and warps are scheduled. The file is the good one, as it stands; its second line says how to
+check it. `python -m ptxgen.isa.twins CODE` prints the bad one, which its comments make
+([`ptxgen/isa/twins.py`](ptxgen/isa/twins.py)).
 """
 
 
@@ -61,7 +62,7 @@ def _rule(rule: Rule) -> list[str]:
     pair = twins.read(rule.code)
     return [
         f"### {rule.code}\n",
-        f"{_sentence(rule.title)} ({rule.severity}, {rule.when}).\n",
+        f"**{rule.title}** ({rule.severity}, {rule.when})\n",
         f"* why: {rule.reason}",
         f"* cure: {rule.cure}",
         f"* PTX ISA: {rule.isa}",
@@ -70,10 +71,6 @@ def _rule(rule: Rule) -> list[str]:
         *pair.difference,
         "```\n",
     ]
-
-
-def _sentence(text: str) -> str:
-    return text[0].upper() + text[1:]
 
 
 def main() -> int:

@@ -79,12 +79,13 @@ _RACES = (
          "a .cta release or acquire orders nothing for threads of another CTA",
          ".release.cluster on the arrival and .acquire.cluster on the wait (.gpu between clusters)",
          "8.5 Scope"),
-    Rule("in-flight", "always", "memory touched while an asynchronous copy into it is pending",
-         "the bytes are undefined until the copy has completed and its completion was waited for",
-         "wait on the mbarrier of the copy before touching its destination", "8.9.1 Async ops"),
 )  # fmt: skip
 
 _COPIES = (
+    Rule("in-flight", "always", "memory touched while an asynchronous copy into it is pending",
+         "the bytes are undefined until the copy has completed and its completion was waited for",
+         "wait on the mbarrier of the copy (or its group) before touching its destination",
+         "8.9.1 Async ops"),
     Rule("copy-unwaited", "checked", "the destination of a copy touched before its mbarrier phase",
          "only a successful wait on the mbarrier says that the bytes have arrived",
          "mbarrier.try_wait.parity on the barrier of the copy, with the right parity, first",
@@ -136,7 +137,7 @@ _COPIES = (
     Rule("tensor-map-address", "always", "a parameter offset where a generic address is needed",
          "mov gives the offset of a parameter, not its generic address",
          "cvta.param.u64 after mov.b64", TENSOR),
-    Rule("tensor-map-fence", "checked", "a tensor map written by the kernel, used without a fence",
+    Rule("tensor-map-fence", "checked", "a tensor map in global memory, used without a fence",
          "TMA reads maps through the tensormap proxy, which caches them",
          "fence.proxy.tensormap::generic.acquire on the map, after the writer's release",
          "9.7.9.28 tensormap.replace"),
@@ -188,7 +189,7 @@ _MBARRIERS = (
 
 _WGMMA = (
     Rule("wgmma-in-flight", "always", "accumulators or A registers touched while wgmma has them",
-         "they belong to wgmma until its group has completed",
+         "accumulators and A registers belong to wgmma until its group has completed",
          "wgmma.wait_group before the registers are read or written",
          "9.7.16.7.3 wgmma.wait_group"),
     Rule("wgmma-fence", "checked", "registers touched, then wgmma, without wgmma.fence",

@@ -10,12 +10,15 @@
 
 Lines keep their numbers. On top stand the title of the rule, the command that checks the program,
 and what the finding says where that is not in the table of rules (`bytes:`, `cure:`).
+
+python -m ptxgen.isa.twins CODE    prints the bad twin
 """
 
 from __future__ import annotations
 
 import re
 import shlex
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,3 +120,13 @@ def _diff(
             yield f"-{bad[i]}{mark}"
         if good[i]:
             yield f"+{good[i]}"
+
+
+def main() -> int:
+    """Print the bad twin of a rule, to be checked and looked at."""
+    print(read(sys.argv[1]).bad, end="")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -11,7 +11,7 @@ from functools import lru_cache
 from math import prod
 
 from ptxgen.errors import Finding
-from ptxgen.isa.arch import REGISTERS_PER_SM, SETMAXNREG_MAX
+from ptxgen.isa.arch import REGISTERS_PER_SM, REGISTERS_PER_THREAD
 from ptxgen.isa.forms import TARGETS, cases
 from ptxgen.isa.rules import RULES
 
@@ -117,7 +117,8 @@ def _register_pool(function: ast.Function, instructions: Instructions) -> Iterat
         return
     groups = -(-prod(threads) // WARPGROUP)
     fits = REGISTERS_PER_SM // (groups * WARPGROUP * directives.get("minnctapersm", (1,))[0])
-    start = entry[0] if entry else min(fits // 8 * 8, SETMAXNREG_MAX)
+    increases = (_count(i) for i in uses if "inc" in i.qualifiers)
+    start = min(entry[0] if entry else fits // 8 * 8, REGISTERS_PER_THREAD, *increases)
     lowest = min((_count(i) for i in uses if "dec" in i.qualifiers), default=start)
     for i in uses:
         wanted = _count(i)

@@ -38,7 +38,6 @@ def one_of(p: Path, row: Array, mask: Array | None, line: int) -> int:
             "lanes give different values to an operand that is one value a warp",
             path=p,
             line=line,
-            cure="compute the operand from values that are equal in all lanes",
         )
     return first
 
@@ -60,9 +59,6 @@ def shared_peer(p: Path, rank: int, line: int) -> CTA:
             f"shared memory of CTA rank {rank}, which {state}",
             path=p,
             line=line,
-            reason="distributed shared memory lives as long as its CTA runs",
-            cure="end the kernel with barrier.cluster.arrive and barrier.cluster.wait",
-            isa="5.1.7 Shared state space",
         )
     if p.C.watch is not None:
         order.peer_used(p, peer, line)

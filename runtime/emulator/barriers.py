@@ -94,21 +94,22 @@ def barrier_arrive(
             f"the count must be a multiple of 32, at most {whole} here",
         )  # fmt: skip
     barrier = p.C.named.setdefault(id_, NamedBarrier(p.C, id_))
+    others = tuple(list(barrier.arrived.values())[:1])
     if barrier.active and barrier.expected != count:
         raise _bad_barrier(
             p, line, f"barrier {id_} for {count or 'all'} threads",
-            f"other warps wait at it for {barrier.expected or 'all'}: all must agree",
+            f"other warps wait at it for {barrier.expected or 'all'}: all must agree", others,
         )  # fmt: skip
     if barrier.active and barrier.reduces != (votes is not None):
         raise _bad_barrier(
             p, line, f"barrier {id_}: bar.red among bar.sync or bar.arrive",
-            "one phase is one or the other",
+            "one phase is one or the other", others,
         )  # fmt: skip
     index = p.w.index
     if index in barrier.arrived:
         raise _bad_barrier(
             p, line, f"barrier {id_}: warp {index} arrives twice",
-            f"it already arrived in PTX line {barrier.arrived[index]}",
+            f"it already arrived in PTX line {barrier.arrived[index]}", (barrier.arrived[index],),
         )  # fmt: skip
     wait = BarrierWait(barrier, barrier.generation)
     barrier.active, barrier.expected, barrier.reduces = True, count, votes is not None
@@ -126,10 +127,10 @@ def barrier_arrive(
     return wait
 
 
-def _bad_barrier(p: Path, line: int, what: str, rule: str) -> Exception:
-    return hazard("named-barrier", f"{what}: {rule}", path=p, line=line,
-                  cure="give every participant the same id and count",
-                  isa="9.7.13.1 bar, barrier")  # fmt: skip
+def _bad_barrier(
+    p: Path, line: int, what: str, rule: str, earlier: tuple[int, ...] = ()
+) -> Exception:
+    return hazard("named-barrier", f"{what}: {rule}", path=p, line=line, lines=earlier)
 
 
 def barrier_sync(p: Path, id_: int, count: int | None, aligned: int, line: int) -> bool:

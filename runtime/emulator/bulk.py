@@ -337,9 +337,6 @@ def bulk_wait(p: Path, pending: int, reading: int, mask: Array | None, line: int
                 "cp.async.bulk.wait_group while copies are not committed to a group",
                 path=p,
                 line=line,
-                reason="a wait covers committed groups only",
-                cure="cp.async.bulk.commit_group before the wait",
-                isa="9.7.9.25.3 cp.async.bulk.wait_group",
             )
         groups.waited(pending, bool(reading))
         if p.C.watch is not None and groups.reads_agent:

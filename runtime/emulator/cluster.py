@@ -70,7 +70,6 @@ def cluster_arrive(p: Path, aligned: int, relaxed: int, line: int) -> None:
             line=line,
             reason="a thread arrives once a phase",
             cure="put barrier.cluster.wait between the two",
-            isa="9.7.13.4 barrier.cluster",
         )
     if p.C.watch is not None:
         order.cluster_arrive(p, barrier, bool(relaxed))
@@ -94,7 +93,6 @@ def cluster_wait(p: Path, aligned: int, line: int) -> bool:
             line=line,
             reason="a thread waits for the phase that it arrived at",
             cure="put barrier.cluster.arrive before the wait",
-            isa="9.7.13.4 barrier.cluster",
         )
     if barrier.phase <= warp.cluster_phase:
         p.wait = ClusterWait(barrier, warp.cluster_phase)

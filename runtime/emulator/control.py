@@ -91,8 +91,7 @@ def trap(e: Emitter, op: Op) -> None:
 
 
 def trapped(p: Path, line: int) -> None:
-    raise hazard("trap", "the program executed trap", path=p, line=line,
-                 reason="the program stops itself where it finds an error")  # fmt: skip
+    raise hazard("trap", "the program executed trap", path=p, line=line)
 
 
 # The policies that ptxas produces for fraction 1.0.

@@ -76,8 +76,7 @@ def cp_async(
     active = take[p.m] if mask is None else take[mask]
     if (active > size).any():
         raise hazard("cp-async-size", f"src-size {int(active.max())} exceeds cp-size {size}",
-                     path=p, line=line, cure="keep src-size within cp-size",
-                     isa="9.7.9.25.1 cp.async")  # fmt: skip
+                     path=p, line=line)  # fmt: skip
     if p.C.watch is not None:
         here = p.m if mask is None else mask & p.m
         p.C.watch.cp_async(p, dst[here] - np.uint32(p.C.shared_base), size, line)

@@ -108,8 +108,12 @@ class MbarrierWait:
 # -- finding and checking --------------------------------------------------------------------------
 
 
-def _problem(p: Path, line: int, code: str, message: str, reason: str, cure: str) -> Exception:
-    return hazard(code, message, path=p, line=line, reason=reason, cure=cure, isa=ISA)
+def _problem(
+    p: Path, line: int, code: str, message: str, barrier: Mbarrier | None = None, **says: str
+) -> Exception:
+    """A finding about a barrier, with the line of its init."""
+    lines = (barrier.line,) if barrier is not None else ()
+    return hazard(code, message, path=p, line=line, lines=lines, **says)
 
 
 def locate(p: Path, address: int, remote: bool, line: int) -> tuple[CTA, int]:
@@ -118,14 +122,13 @@ def locate(p: Path, address: int, remote: bool, line: int) -> tuple[CTA, int]:
         if not SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_BYTES:
             raise _problem(
                 p, line, "mbarrier-address", f"{address:#x} is not an address of shared memory",
-                "an mbarrier lives in shared memory", "pass a shared address",
             )  # fmt: skip
         address -= SHARED_WINDOW
     rank, offset = address >> RANK_SHIFT, address & OFFSET_MASK
     if offset % 8:
         raise _problem(
             p, line, "misaligned", f"mbarrier at offset {offset:#x} is not aligned to 8 bytes",
-            "an mbarrier is a 64-bit object", "align it to 8 bytes",
+            reason="an mbarrier is a 64-bit object", cure="align it to 8 bytes", isa=ISA,
         )  # fmt: skip
     if rank == p.C.rank:
         return p.C, offset
@@ -133,9 +136,6 @@ def locate(p: Path, address: int, remote: bool, line: int) -> tuple[CTA, int]:
         raise _problem(
             p, line, "remote-mbarrier",
             f"mbarrier of CTA rank {rank} through a form for the CTA's own barriers",
-            "only arrive, expect_tx and complete_tx may name another CTA's barrier, "
-            "with .shared::cluster",
-            "use the .shared::cluster form, or the address of the own barrier",
         )  # fmt: skip
     return shared_peer(p, rank, line), offset
 
@@ -148,8 +148,7 @@ def find(p: Path, address: int, remote: bool, line: int, what: str) -> Mbarrier:
         raise _problem(
             p, line, "mbarrier-uninitialised",
             f"{what} on CTA {cta.name} offset {offset:#x}, where there is no mbarrier",
-            f"live mbarriers of that CTA: {known}",
-            "mbarrier.init it first, and let the others wait until that is visible",
+            reason=f"live mbarriers of that CTA: {known}",
         )  # fmt: skip
     if p.C.watch is not None:
         order.mbarrier_used(p, barrier, line, what)
@@ -161,15 +160,13 @@ def check(p: Path, barrier: Mbarrier, line: int) -> None:
     if barrier.pending < 0:
         raise _problem(
             p, line, "mbarrier-overrun",
-            f"more arrivals than the phase expects: {barrier.describe()}",
-            f"the barrier was initialised for {barrier.expected} arrivals a phase",
-            "make the init count equal to the arrivals of one phase",
+            f"more arrivals than the phase expects: {barrier.describe()}", barrier,
+            reason=f"the barrier was initialised for {barrier.expected} arrivals a phase",
         )  # fmt: skip
     if abs(barrier.tx) > COUNT_MAX:
         raise _problem(
             p, line, "mbarrier-tx",
-            f"tx-count {barrier.tx} is outside +-{COUNT_MAX}: {barrier.describe()}",
-            "the tx-count has 20 bits and a sign", "use smaller transactions a phase",
+            f"tx-count {barrier.tx} is outside +-{COUNT_MAX}: {barrier.describe()}", barrier,
         )  # fmt: skip
 
 
@@ -195,14 +192,12 @@ def mbarrier_init(
             before = f"PTX line {old.line}" if old else f"{lanes} lanes at once"
             raise _problem(
                 p, line, "mbarrier-reinit",
-                f"init of a live mbarrier at offset {offset:#x} (initialised by {before})",
-                "a live barrier must be invalidated before it is initialised again",
-                "let one thread initialise it, or mbarrier.inval first",
+                f"init of a live mbarrier at offset {offset:#x} (initialised by {before})", old,
             )  # fmt: skip
         if not 1 <= n <= COUNT_MAX:
             raise _problem(
                 p, line, "mbarrier-count", f"init with {n} arrivals",
-                f"the count must be within 1..{COUNT_MAX}", "count the arrivals of one phase",
+                reason=f"the count must be within 1..{COUNT_MAX}",
             )  # fmt: skip
         try:
             cta.window._check_range(offset, 8, 8)
@@ -258,7 +253,8 @@ def mbarrier_arrive(
         if barrier.expected <= 0:
             raise _problem(
                 p, line, "mbarrier-count", "arrive_drop leaves a barrier without participants",
-                "the expected count must stay positive", "invalidate the barrier instead",
+                barrier, reason="the expected count must stay positive",
+                cure="invalidate the barrier instead",
             )  # fmt: skip
     return np.full(32, state, np.uint64)
 
@@ -274,7 +270,7 @@ def mbarrier_no_complete(
             raise _problem(
                 p, line, "mbarrier-no-complete",
                 f"{n * lanes} arrivals with .noComplete end the phase of {barrier.describe()}",
-                "the program has promised that they do not", "leave out .noComplete",
+                barrier,
             )  # fmt: skip
 
 

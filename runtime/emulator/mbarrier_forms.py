@@ -140,7 +140,6 @@ def check_rank(p: Path, rank: Any, mask: Array | None, line: int) -> Any:
             path=p,
             line=line,
             cure="ranks are 0 .. %cluster_nctarank - 1",
-            isa="9.7.9.24 mapa",
         )
     return rank
 

@@ -126,9 +126,6 @@ class BulkGroups:
                 f"a thread exits with {what} bulk copies out of shared memory",
                 path=path,
                 line=lines[0] if lines else 0,
-                reason="shared memory is gone once the CTA has exited",
-                cure="cp.async.bulk.commit_group, then cp.async.bulk.wait_group.read 0 before ret",
-                isa="9.7.9.25.3 cp.async.bulk.wait_group",
             )
 
 

@@ -71,18 +71,19 @@ class PoolWait:
 def entry_registers(program: Program) -> int | None:
     """Registers a thread has at entry, as ptxas fixes them; None where it cannot know them.
 
-    With .reqntid (or .maxntid) and .minnctapersm: what fits the SM, but no more than the smallest
-    setmaxnreg.inc of the program.
+    With .maxnreg that; with .reqntid (or .maxntid) and .minnctapersm what fits the SM. In either
+    case no more than the smallest setmaxnreg.inc of the program.
     """
     directives = program.directives
-    if "maxnreg" in directives:
-        return min(directives["maxnreg"][0], REGISTERS_PER_THREAD)
     threads = directives.get("reqntid") or directives.get("maxntid")
     ctas = directives.get("minnctapersm")
-    if not threads or not ctas:
+    if "maxnreg" in directives:
+        fits = directives["maxnreg"][0]
+    elif threads and ctas:
+        rounded = (prod(threads) + 127) // 128 * 128
+        fits = REGISTERS_PER_SM // (rounded * ctas[0]) // 8 * 8
+    else:
         return None
-    rounded = (prod(threads) + 127) // 128 * 128
-    fits = REGISTERS_PER_SM // (rounded * ctas[0]) // 8 * 8
     increases = [
         op.operands[0].value
         for op in program.ops
@@ -118,9 +119,6 @@ def set_max_registers(p: Path, increase: int, count: int, line: int) -> bool:
             f"setmaxnreg.{word} {count}, which is {other} the {warp.registers} it has",
             path=p,
             line=line,
-            reason="inc must not lower and dec must not raise the count",
-            cure="check the entry count (.maxnreg, or .reqntid with .minnctapersm)",
-            isa="9.7.19.5 setmaxnreg",
         )
     if increase and pool.free < 32 * change:
         counts = ", ".join(f"warp {w.index} {w.registers}" for w in p.C.warps)

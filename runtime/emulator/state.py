@@ -199,7 +199,6 @@ class Path:
             path=self,
             line=line,
             bytes_=name,
-            reason="the value of a register is undefined until it is written",
             cure=f"write {name} on every path that leads here",
         )
 

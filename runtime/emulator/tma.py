@@ -52,8 +52,6 @@ def box_window(p: Path, tmap: TensorMap, start: Sequence[int], line: int) -> tup
             f"the tensor map's address {tmap.address:#x} is no array of this launch",
             path=p,
             line=line,
-            cure="encode the map for the array that is passed",
-            isa=ISA,
         )
     slices, shape, strides = [], [], []
     offset = tmap.address - bank.base
@@ -120,9 +118,7 @@ def _check_shared(p: Path, tmap: TensorMap, offset: int, line: int) -> None:
             f"which is not a multiple of {atom}",
             path=p,
             line=line,
-            reason="the swizzle uses absolute address bits: the pattern would start in its middle",
             cure=f"align the tile to {atom} bytes",
-            isa=ISA,
         )
 
 
@@ -186,7 +182,7 @@ def destinations(
     if barrier_cta is not cta:
         raise hazard("mbarrier-cta", "the mbarrier of a copy lies in another CTA than its "
                      "destination", path=p, line=line,
-                     cure="signal a barrier of the CTA that receives", isa=ISA)  # fmt: skip
+                     cure="signal a barrier of the CTA that receives")  # fmt: skip
     if multicast is None:
         return [(cta, offset, cta.shared_base | barrier_offset)]
     outside = multicast >> p.C.cluster_size
@@ -196,9 +192,7 @@ def destinations(
             f"multicast mask {multicast:#x} in a cluster of {p.C.cluster_size} CTAs",
             path=p,
             line=line,
-            reason="each bit names a CTA rank of the cluster",
             cure=f"use bits 0..{p.C.cluster_size - 1}",
-            isa=ISA,
         )
     found = []
     for rank in range(p.C.cluster_size):
@@ -316,7 +310,6 @@ def _check_rank(p: Path, tmap: TensorMap, start: Sequence[int], line: int) -> No
             path=p,
             line=line,
             cure="use the .Nd form of the map's rank",
-            isa=ISA,
         )
 
 
@@ -340,9 +333,6 @@ def tensor_store(
                 f"a tensor store starts at {tuple(start)}",
                 path=p,
                 line=line,
-                reason="the box of a store must not start before the tensor",
-                cure="clip the box by other means, or shift the tensor's address",
-                isa=ISA,
             )
         _, offset = shared_offset(p, lane_value(src, lane), line, own=True)
         _check_shared(p, tmap, offset, line)

@@ -31,9 +31,6 @@ def check_members(p: Path, members: int, mask: Array | None, line: int, name: st
             f"{name} with member mask {members:#010x}: lanes {absent:#010x} are not here",
             path=p,
             line=line,
-            reason="all lanes of the member mask must execute the instruction together",
-            cure="leave the divergent branch first, or name only the lanes that are here",
-            isa="9.7.13 Parallel synchronization",
         )
     if here & ~members:
         raise hazard(
@@ -100,7 +97,6 @@ def _inactive_source(p: Path, line: int, lane: int) -> Exception:
         f"shfl.sync reads lane {lane}, which does not take part",
         path=p,
         line=line,
-        reason="the value of an inactive lane is undefined",
         cure="read from a lane of the member mask",
     )
 

@@ -17,7 +17,6 @@ from .state import PARK, Path, Warp
 from .wgmma_queue import Shape
 from .whole_warp import require_whole_warp
 
-ISA = "9.7.16 wgmma"
 K_ELEMENTS = {"f16": 16, "bf16": 16, "tf32": 8, "e4m3": 32, "e5m2": 32, "s8": 32, "u8": 32}
 
 
@@ -31,9 +30,6 @@ def wgmma_issue(p: Path, shape: Shape, a: int, b: int, scale_d: int) -> None:
             "wgmma by an incomplete warpgroup",
             path=p,
             line=shape.line,
-            reason="it takes all 128 threads of four consecutive warps, the first a multiple of 4",
-            cure="let whole warpgroups reach it",
-            isa=ISA,
         )
     if p.C.watch is not None:
         _check_registers(p, shape)
@@ -104,11 +100,9 @@ def touch_registers(w: Warp, p: Path, touched: int, line: int) -> None:
             path=p,
             line=w.kernel.line_touching(p.pc, row) or line,
             bytes_=name,
-            reason="accumulators and A registers belong to wgmma until its group has completed",
             cure="wgmma.commit_group after the wgmma, so that the wait covers it"
             if (w.group.wgmma.open_touches[w.index % 4] >> row) & 1
             else "wgmma.wait_group before the registers are read or written",
-            isa="9.7.16.7.3 wgmma.wait_group",
         )
     w.group.wgmma.write_back(touched)
 

@@ -351,9 +351,6 @@ def _check_descriptor(call: Call, d: Descriptor, name: str) -> None:
             f"wgmma operand {name} ({d}): {problem}",
             path=call.path,
             line=call.shape.line,
-            reason="the swizzle pattern uses absolute address bits",
-            cure="place tiles on 1024, 512 or 256 bytes for 128-, 64-, 32-byte swizzle",
-            isa="9.7.16.5.1 Shared memory matrix layout",
         )
 
 
@@ -374,7 +371,5 @@ def _mismatch(p: Path, call: Call, shape: Shape, a: int, b: int, scale_d: bool) 
         f"the warps of a warpgroup issue different wgmmas: {what}",
         path=p,
         line=shape.line,
-        reason="all threads of the warpgroup must execute the same instruction with equal operands",
-        cure="compute descriptors from values that are equal in the whole warpgroup",
-        isa=ISA,
+        lines=(call.shape.line,) if call.shape is not shape else (),
     )

@@ -16,9 +16,6 @@ def require_whole_warp(p: Path, line: int, name: str, mask: Array | None = None)
             f"{name} is executed by lanes {here:#010x} of {p.w.live:#010x}",
             path=p,
             line=line,
-            reason=".aligned instructions are for the whole warp: the hardware may hang",
-            cure="move it out of the divergent branch, or use the form without .aligned",
-            isa="9.7.13 Parallel synchronization",
         )
 
 

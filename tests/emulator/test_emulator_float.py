@@ -207,3 +207,24 @@ def test_f64_fma_is_exact() -> None:
              False), np.uint64).view(np.float64)  # fmt: skip
     want = [float(Fraction(x) * Fraction(y) + Fraction(z)) for x, y, z in zip(a, b, c, strict=True)]
     assert got.tolist() == want
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("e4m3", (448, 448, 448, 448, -448, 448, -448, np.nan)),
+        ("e5m2", (448, 448, 448, 1024, -1024, 57344, -57344, np.nan)),
+    ],
+)
+def test_fp8_overflow_is_the_largest_number(name: str, wanted: tuple[float, ...]) -> None:
+    """.satfinite clamps, infinities too, where a cast of ml_dtypes to e4m3 makes NaN above 464."""
+    import ml_dtypes
+
+    dtype = {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}[name]
+    x = np.array([448, 464, 465, 1000, -1000, np.inf, -np.inf, np.nan] * 4, np.float32)
+    inputs = [x.view(np.uint32), np.zeros(32, np.uint32)]
+    text = f"cvt.rn.satfinite.{name}x2.f32 D, B, A;"  # A is the low half
+    got = np.array(evaluate(text, 16, (32, 32), inputs, "BODY", False), np.uint16)
+    assert np.array_equal(
+        got.astype(np.uint8).view(dtype).astype(np.float32)[:8], wanted, equal_nan=True
+    )

@@ -138,3 +138,20 @@ def test_an_arrival_that_only_its_own_cta_may_see() -> None:
     for scope, found in (("cluster", set()), ("cta", {"scope"})):
         ptx = program(body.format(scope=scope, wait=wait(0)), cluster=2)
         assert codes("scope", ptx, ("--grid", "2")) == found
+
+
+@pytest.mark.parametrize(("expected", "good"), [(512, True), (256, False)])
+def test_each_receiver_of_halves_expects_the_whole(expected: int, good: bool) -> None:
+    """Either CTA loads half of the tile and sends it to both: 512 bytes arrive at each barrier."""
+    half = f"{MULTICAST} [%half], [%x], 256, [%full], 3;"
+    body = f""".reg .b32 %half; ld.param.u64 %x, [x];
+    @!%other mbarrier.init.shared::cta.b64 [%full], 1; {INITS} {MEET}
+    mad.lo.u32 %half, %rank, 256, %tile; mad.wide.u32 %x, %rank, 256, %x;
+    @!%other mbarrier.arrive.expect_tx.shared::cta.b64 _, [%full], {expected};
+    barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+    @!%other {half}
+    {wait(0)}
+    ld.shared.u32 %word, [%mine+384];
+    {MEET}"""
+    ptx = program(body, X[0], cluster=2)
+    assert (codes("halves", ptx, X[1]) == set()) == good

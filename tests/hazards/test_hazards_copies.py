@@ -264,3 +264,32 @@ def test_a_relaxed_wait_needs_a_fence(kind: str, fence: str, found: set[str]) ->
     said = codes("relaxed", ptx)
     assert said <= found
     assert bool(said) == bool(found)
+
+
+@pytest.mark.parametrize("instead", ["nanosleep.u32 1000000;", "bar.sync 0; bar.sync 0;", ""])
+def test_nothing_replaces_a_wait(instead: str) -> None:
+    """A delay, barriers, or the wait after the read: with them a GPU may be right by luck."""
+    read = "ld.shared.u32 %word, [%mine];"
+    body = loading(EXPECT.format(1024), *copies(1024), then=read)
+    late = body.replace(wait(0), f"{instead} {read} {wait(0)}")
+    assert late != body
+    assert codes("luck", program(late, X[0]), X[1]) == {"copy-unwaited", "in-flight"}
+
+
+@pytest.mark.parametrize(("leader", "good"), [("first lane of the role", True), ("warp 0", False)])
+def test_the_producer_role_is_not_warp_0(leader: str, good: bool) -> None:
+    """Warps 0 to 3 consume, warp 4 produces: a copy that only warp 0 issues is never issued."""
+    choose = {
+        "first lane of the role": "setp.ne.u32 %p, %thread, 128;",
+        "warp 0": "setp.ne.u32 %p, %thread, 0;",
+    }[leader]
+    body = f"""{LOAD_X} {init(1)}
+    setp.ne.u32 %p, %warp, 4; @%p bra CONSUME;
+    {choose} @%p bra CONSUME;
+    {EXPECT.format(512)} {COPY} [%tile], [%x], 512, [%full];
+    CONSUME: {wait(0)}
+    setp.eq.u32 %p, %warp, 4; @%p bra DONE;
+    ld.shared.u32 %word, [%mine];
+    DONE:"""
+    said = codes("role", program(body, X[0], threads=160), X[1])
+    assert said == (set() if good else {"deadlock"})

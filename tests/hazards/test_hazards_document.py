@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 from ptxgen.isa import twins
@@ -43,3 +47,29 @@ def test_marks_make_the_bad_twin() -> None:
 def test_files_that_are_laid_out_otherwise_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"^x: "):
         twins.parse("x", text)
+
+
+def hazard_calls(path: Path) -> Iterator[tuple[int, str, dict[str, str]]]:
+    """(line, code, constant keywords) of every `hazard(...)` whose code is written out."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "hazard" and node.args:
+            code = node.args[0]
+            if isinstance(code, ast.Constant):
+                constants = {
+                    str(k.arg): str(k.value.value)
+                    for k in node.keywords
+                    if isinstance(k.value, ast.Constant)
+                }
+                yield node.lineno, str(code.value), constants
+
+
+def test_detectors_do_not_repeat_the_table() -> None:
+    """What a finding does not say itself comes from its rule: it stands there once."""
+    repeated = [
+        f"{path.name}:{line} {code} {name}"
+        for path in sorted((ROOT / "runtime" / "emulator").glob("*.py"))
+        for line, code, constants in hazard_calls(path)
+        for name, text in constants.items()
+        if text == getattr(RULES[code], name, None)
+    ]
+    assert repeated == []
