@@ -61,6 +61,9 @@ def test_every_equivalent_has_its_rule_on_the_page() -> None:
     table = rows("Equivalent mutants")
     assert len(table) == sum(int(row[7]) for row in rows("Kernels"))
     for _, mutant, was, rule in table:
+        if mutant == "descriptor leading stride":
+            assert "reads of operands in a run are of the same places" in rule
+            continue
         assert "setmaxnreg" in mutant
         assert was.startswith("`setmaxnreg.")
         held, pool = re.findall(r"= ([\d,]+) registers of the ([\d,]+)", rule)[0]
