@@ -63,7 +63,7 @@ def _leading(clean: Report, found: Report) -> Judgement:
         return Judgement("survived")
     return Judgement(
         "equivalent",
-        "9.7.16.5.1 leading dimension byte offset: the operand is one swizzle pattern wide, so that "
+        "9.7.16.5.1 leading dimension byte offset: the operand is one swizzle pattern wide, so "
         f"all {clean.operands.total():,} reads of operands in a run are of the same places",
     )
 
