@@ -23,7 +23,7 @@ from ptxgen.app.check_args import Argument, extents, parse_arguments
 from ptxgen.app.findings import explain, line_of
 from ptxgen.app.lines import Lines
 from ptxgen.app.output import Answer
-from ptxgen.app.subjects import CatalogueSubject, FileSubject
+from ptxgen.app.subjects import FileSubject, catalogue_subject
 from ptxgen.app.sweep import FIRST, Schedule, as_finding, sweep
 from ptxgen.errors import (
     ArgumentError,
@@ -87,7 +87,7 @@ class Check:
 def check(what: str, options: Options) -> Answer:
     """Read or run what was named, and say what came of it."""
     if Path(what).suffix != ".ptx":
-        return check_many.check(CatalogueSubject(what), options)
+        return check_many.check(catalogue_subject(what), options)
     ptx = Path(what).read_text(encoding="utf-8")
     if options.static:
         return check_many.static(what, ptx, options.entry)

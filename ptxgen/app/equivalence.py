@@ -1,6 +1,6 @@
 """Mutants that no schedule notices: does a rule of PTX make them harmless?
 
-There is one such rule, and it is shown for each mutant by itself, with its numbers.
+There are two such rules, and they are shown for each mutant by itself, with its numbers.
 
 setmaxnreg (9.7.19.5) moves registers between the warps of a CTA, and PTX registers are virtual: the
 counts change what a program computes only if an increase waits for ever, or if the code of a role
@@ -16,6 +16,10 @@ does not fit its count. Neither happens where
 
 A mutant that breaks 3 is killed, by ptxas. One that breaks 1 or 2 does not get here, as it fails
 on the emulator; should it do so, it counts as survived.
+
+The leading offset of a descriptor (9.7.16.5.1) is the step from one swizzle pattern to the next. An
+operand that is one pattern wide has no next one: where a run of the mutant reads, in every wgmma,
+each unit of each operand from the place where the program reads it, the offset does nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +34,7 @@ from ptxgen.ptx.mutate import Mutant
 from ptxgen.toolchain.assemble import Cubin, assemble
 
 if TYPE_CHECKING:
-    from runtime.emulator.report import RegisterUse
+    from runtime.emulator.report import RegisterUse, Report
 
 WARP = 32  # threads
 
@@ -43,10 +47,28 @@ class Judgement:
     by: str = ""
 
 
-def judge(ptx: str, mutant: Mutant, registers: Sequence[RegisterUse]) -> Judgement:
-    """`registers` is what setmaxnreg did in a run of the mutant, CTA by CTA."""
-    if "setmaxnreg" not in mutant.operator:
+def judge(ptx: str, mutant: Mutant, clean: Report | None, found: Report | None) -> Judgement:
+    """`clean` and `found` are the reports of a run of the program and of one of the mutant."""
+    if clean is None or found is None:
         return Judgement("survived")
+    if "setmaxnreg" in mutant.operator:
+        return _registers(ptx, mutant, found.registers)
+    if mutant.operator == "descriptor leading stride":
+        return _leading(clean, found)
+    return Judgement("survived")
+
+
+def _leading(clean: Report, found: Report) -> Judgement:
+    if not clean.operands or clean.operands != found.operands:
+        return Judgement("survived")
+    return Judgement(
+        "equivalent",
+        "9.7.16.5.1 leading dimension byte offset: the operand is one swizzle pattern wide, so "
+        f"all {clean.operands.total():,} reads of operands in a run are of the same places",
+    )
+
+
+def _registers(ptx: str, mutant: Mutant, registers: Sequence[RegisterUse]) -> Judgement:
     sums = [pool_sum(use) for use in registers]
     if not sums or "" in sums:
         return Judgement("survived")

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ptxgen.app.equivalence import Judgement, judge
+from ptxgen.app.equivalence import judge
 from ptxgen.app.sweep import Outcome, Schedule, Subject, outcome
 from ptxgen.errors import HazardError
 from ptxgen.ptx.mutate import Mutant
@@ -71,14 +71,15 @@ def score(
         raise HazardError(clean.findings)
     verdicts = []
     for mutant in mutants:
-        verdict = _fate(subject, mutant, plan, {f.code for f in clean.advice})
+        verdict = _fate(subject, mutant, plan, clean)
         told(verdict)
         verdicts.append(verdict)
     return Score(name=subject.name, verdicts=tuple(verdicts), seconds=time.perf_counter() - start)
 
 
-def _fate(subject: Subject, mutant: Mutant, plan: Sequence[Schedule], known: set[str]) -> Verdict:
-    found = Outcome(verdict="pass")
+def _fate(subject: Subject, mutant: Mutant, plan: Sequence[Schedule], clean: Outcome) -> Verdict:
+    known = {f.code for f in clean.advice}
+    found = clean
     for schedule in plan:
         found = outcome(subject, mutant.source, schedule)
         if found.verdict == "unsupported":  # not run, so not noticed
@@ -90,7 +91,7 @@ def _fate(subject: Subject, mutant: Mutant, plan: Sequence[Schedule], known: set
         if new:
             by = f"{new[0].code} (advice)"
             return Verdict(mutant=mutant, fate="killed", by=by, schedule=schedule, advice=True)
-    last: Judgement = judge(subject.ptx, mutant, found.registers)
+    last = judge(subject.ptx, mutant, clean.report, found.report)
     return Verdict(mutant=mutant, fate=last.fate, by=last.by)
 
 

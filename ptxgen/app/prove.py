@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from ptxgen.app.mutation import Verdict, sampled, score
-from ptxgen.app.subjects import CatalogueSubject
+from ptxgen.app.subjects import catalogue_subject
 from ptxgen.app.sweep import Subject, schedules, sweep
 from ptxgen.errors import ArgumentError, Violation
-from ptxgen.kernels.gemm_proof import PROOFS
+from ptxgen.kernels.proofs import PROOFS
 from ptxgen.ptx.lint import lint
 from ptxgen.ptx.mutate import mutants
 
@@ -120,7 +120,7 @@ def _makers(file: str) -> Mapping[str, Callable[[], Subject]]:
 
 
 def subject_of(task: Task) -> Subject:
-    return _makers(task.file)[task.name]() if task.file else CatalogueSubject(task.name)
+    return _makers(task.file)[task.name]() if task.file else catalogue_subject(task.name)
 
 
 # -- one task --------------------------------------------------------------------------------------

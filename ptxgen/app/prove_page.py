@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ptxgen.app.prove import SOURCES, Options, Proof, sources_digest
 from ptxgen.app.sweep import MODES
-from ptxgen.kernels.gemm_proof import PROOFS
+from ptxgen.kernels.proofs import PROOFS
 from ptxgen.kernels.registry import FAMILIES
 from ptxgen.view.base import count
 
@@ -32,11 +32,13 @@ not a proof in logic.
 * **Score** = killed / (killed + survived). "Of all" counts equivalents as survivors too. A mutant
   is equivalent only by a rule that is shown for it below, with its numbers.
 """
-RULE = """An equivalent mutant is harmless by a rule of PTX (`ptxgen/app/equivalence.py`). There is
-one: setmaxnreg (9.7.19.5) moves registers between warps, and PTX registers are virtual, so its
+RULE = """An equivalent mutant is harmless by a rule of PTX (`ptxgen/app/equivalence.py`). There are
+two. setmaxnreg (9.7.19.5) moves registers between warps, and PTX registers are virtual, so its
 counts matter only where an increase waits for ever or a role does not fit its count. For each
 mutant below every count is legal, the total stays within the pool (so that an increase is served in
-any order of warps), and ptxas fits every role into its count without a spill or a remark.
+any order of warps), and ptxas fits every role into its count without a spill or a remark. The
+leading offset of a descriptor (9.7.16.5.1) is the step between swizzle patterns: where an operand
+is one pattern wide nothing uses it, and each wgmma reads the same places as before.
 """
 
 

@@ -11,7 +11,9 @@ import numpy as np
 from ptxgen.api import Kernel, kernel_from
 from ptxgen.app import reference
 from ptxgen.app.check_args import Argument
+from ptxgen.app.subject_quantize import QuantizeSubject
 from ptxgen.configs.gemm import GemmProblem
+from ptxgen.configs.quantize import QuantizeProblem
 from ptxgen.errors import KernelReferenceError
 from ptxgen.foreign import load_ptx
 from ptxgen.kernels.gemm_proof import proof_problem
@@ -21,6 +23,15 @@ if TYPE_CHECKING:
     from runtime.emulator.backend import EmulatorBackend
 
 
+def catalogue_subject(kernel_reference: str) -> CatalogueSubject | QuantizeSubject:
+    """A kernel of the catalogue on its proof problem. KernelReferenceError where it has none."""
+    kernel = kernel_from(kernel_reference)
+    problem = kernel.source.problem
+    if isinstance(problem, QuantizeProblem):
+        return QuantizeSubject(kernel, problem)
+    return CatalogueSubject(kernel_reference)
+
+
 class CatalogueSubject:
     """A GEMM on its proof problem: small integers, whose sums are exact."""
 
@@ -28,13 +39,13 @@ class CatalogueSubject:
         self.kernel = kernel_from(kernel_reference)
         problem = self.kernel.source.problem
         if not isinstance(problem, GemmProblem):
-            raise KernelReferenceError(f"{kernel_reference}: only gemm kernels can be checked")
+            raise KernelReferenceError(f"{kernel_reference}: it has no proof problem")
         self.problem = problem
         self.shape = proof_problem(self.kernel.source)
         s = self.shape
         self.a, self.b = reference.inputs("integers", problem, s.m, s.n, s.k, seed=0)
         self.epilogue = reference.epilogue("integers", problem, s.m, s.n, seed=0)
-        self._right = b""  # D of a run that was compared and is right: the same bits every run
+        self._right = b""  # D and amax of a run that was right: the same bits every run
 
     @property
     def name(self) -> str:
@@ -64,12 +75,15 @@ class CatalogueSubject:
             kernel = Kernel(replace(kernel.source, rendered=rendered))
         d = reference.poisoned(self.problem, self.shape.m, self.shape.n)
         given = {**self.epilogue.arrays(), **self.epilogue.scalars(self.problem)}
+        amax = given.get("amax", np.zeros(1, np.float32))
+        amax[...] = 0
         runtime.launch(kernel, args={"a": self.a, "b": self.b, "d": d, **given}, backend=backend)
-        if d.tobytes() == self._right:
+        result = d.tobytes() + amax.tobytes()
+        if result == self._right:
             return ""
         found = reference.compare(self.a, self.b, d, self.problem, exact=True, given=self.epilogue)
         if found.ok:
-            self._right = d.tobytes()
+            self._right = result
         return "" if found.ok else f"D is wrong: {found.rule}"
 
 

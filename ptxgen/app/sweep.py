@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from runtime.emulator.backend import EmulatorBackend
     from runtime.emulator.machine import Schedule as Turns
     from runtime.emulator.queue import Mode
-    from runtime.emulator.report import RegisterUse
+    from runtime.emulator.report import Report
 
 MODES: tuple[Mode, ...] = ("eager", "latest", "random")
 TURNS: tuple[Turns, ...] = ("round_robin", "random", "priority")
@@ -88,7 +88,7 @@ class Outcome:
     schedule: Schedule | None = None  # the one that failed
     runs: int = 0
     seconds: float = 0.0
-    registers: tuple[RegisterUse, ...] = ()  # of the last run, where setmaxnreg counts
+    report: Report | None = None  # of the last run that went well
 
 
 def outcome(subject: Subject, ptx: str, schedule: Schedule, *, hazards: bool = True) -> Outcome:
@@ -115,13 +115,12 @@ def outcome(subject: Subject, ptx: str, schedule: Schedule, *, hazards: bool = T
         return Outcome(verdict="fail", findings=found, schedule=schedule, runs=1)
     report = backend.wait(backend.stream(None, "cpu"))
     advice = report.advice if isinstance(report, Report) else ()
-    registers = report.registers if isinstance(report, Report) else ()
     if wrong:
         result = Finding(code="wrong-result", severity="error", message=wrong)
         return Outcome(verdict="fail", findings=(result,), advice=advice, schedule=schedule, runs=1)
     return Outcome(
         verdict="pass", advice=advice, runs=1, seconds=time.perf_counter() - start,
-        registers=registers,
+        report=report if isinstance(report, Report) else None,
     )  # fmt: skip
 
 

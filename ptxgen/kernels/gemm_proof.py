@@ -66,4 +66,11 @@ PROOFS = (
     "gemm:tile=128x64,cluster=1x1,bias=row,activation=gelu",
     "gemm:tile=128x64,cluster=1x1,bias=column,activation=silu,swap_ab=1",
     "gemm:tile=128x64,cluster=2x1,batched=1,beta=1,bias=row,activation=relu",
+    "gemm:tile=64x64,cluster=1x1,schedule=pingpong",
+    "gemm:tile=64x64,cluster=2x1,schedule=pingpong",
+    "gemm:tile=128x64,cluster=1x1,schedule=stream_k",
+    "gemm:tile=128x64,cluster=2x1,schedule=stream_k",
+    "gemm:dtype=e4m3,tile=128x64,cluster=1x1,accumulate=promoted,scales=row,wait_depth=0",
+    "gemm:dtype=e4m3,out_dtype=e4m3,tile=128x64,cluster=2x1,scales=tensor,out_scale=1,amax=1",
+    "gemm:tile=128x64,cluster=1x1,gated=1,activation=silu",
 )

@@ -234,6 +234,17 @@ def _swizzles(op: ast.Instruction) -> Iterator[Edit]:
         yield "swizzle bit", _with(op, 2, value ^ 0x10)
 
 
+def _orders(op: ast.Instruction) -> Iterator[Edit]:
+    """An access that releases or acquires, without that."""
+    if not _starts(op, "ld", "st", "atom", "red"):
+        return
+    for word in ("acquire", "release", "acq_rel"):
+        if word in op.qualifiers:
+            relaxed = op.mnemonic.replace(f".{word}", ".relaxed", 1)
+            guard = f"{op.guard} " if op.guard else ""
+            yield f"drop {word}", f"{guard}{relaxed} {', '.join(map(str, op.operands))};"
+
+
 def _cluster_halves(op: ast.Instruction) -> Iterator[Edit]:
     if _starts(op, "barrier.cluster.arrive"):
         yield "drop cluster arrive", ""
@@ -248,7 +259,7 @@ def _grids(op: ast.Instruction) -> Iterator[Edit]:
 
 OPERATORS: Sequence[Operator] = (
     _fences, _groups, _barriers, _mbarriers, _waits, _elect, _registers, _multicast, _descriptors,
-    _swizzles, _cluster_halves, _grids,
+    _swizzles, _orders, _cluster_halves, _grids,
 )  # fmt: skip
 
 

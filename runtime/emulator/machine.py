@@ -142,6 +142,7 @@ class Machine:
             events=run.events,
             advice=tuple(run.watch.advice.values()) if run.watch is not None else (),
             registers=tuple(run.registers),
+            operands=run.watch.operands if run.watch is not None else Counter(),
         )
 
     def options(self) -> str:

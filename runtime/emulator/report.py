@@ -42,6 +42,8 @@ class Report(backend.Report):
     executed: Counter[str] = field(default_factory=Counter)
     events: Counter[str] = field(default_factory=Counter)
     advice: tuple[Finding, ...] = ()  # disputed findings of a run with hazards=True
+    # With hazards=True, what wgmma read: PTX line, operand, a digest of the places of its units.
+    operands: Counter[tuple[int, str, str]] = field(default_factory=Counter)
     registers: tuple[RegisterUse, ...] = ()  # of CTAs, each different one once; () if not known
 
     def count(self, opcode: str) -> int:

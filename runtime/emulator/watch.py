@@ -8,9 +8,11 @@ how a conflict reads in `races`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -157,6 +159,8 @@ class Watch:
         self.map_acquires: dict[tuple[int, int], list[MapAcquire]] = {}  # by (bank, offset)
         self.now: Now = None  # type: ignore[assignment]  # set by every access
         self.order: tuple[str, int] | None = None  # semantics and scope of the next access
+        # What wgmma reads: PTX line, operand, where its units lie.
+        self.operands: Counter[tuple[int, str, str]] = Counter()
         self.grid_before = 0  # the agent of a grid that this one may run beside
         self._next = 0
 
@@ -350,6 +354,7 @@ class Watch:
         window = p.C.window
         shadow = window.shadow
         pages, parts = operand_pages(bits, rows, mn_major, k_units)
+        self.operands[line, name, operand_places(bits, rows, mn_major, k_units)] += 1
         if shadow is None or not 0 <= pages[0] <= pages[-1] < len(shadow.page_writer):
             return  # execution reports what lies outside
         self._check_swizzle(p, line, name, pages, Descriptor.decode(bits).swizzle)
@@ -365,6 +370,14 @@ class Watch:
         for page, (start, end) in parts.items():
             at = page << PAGE_SHIFT
             shadow.read_range(at + start, at + end, stamp, view.through_async)
+
+
+@lru_cache(maxsize=4096)
+def operand_places(bits: int, rows: int, mn_major: bool, k_units: int) -> str:
+    """A digest of where each 16-byte unit of a wgmma operand lies."""
+    d = Descriptor.decode(bits)
+    found = footprint(d.start & 0x3FF, d.leading, d.stride, d.swizzle, rows, mn_major, k_units)
+    return sha256((found.units + (d.start >> 4)).astype(np.int64).tobytes()).hexdigest()[:16]
 
 
 @lru_cache(maxsize=4096)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ptxgen.app.equivalence import judge, pool_sum
@@ -10,17 +12,22 @@ from ptxgen.app.subjects import CatalogueSubject
 from ptxgen.app.sweep import schedules
 from ptxgen.errors import HazardError
 from ptxgen.ptx.mutate import Mutant, mutants
-from runtime.emulator.report import RegisterUse
+from runtime.emulator.report import RegisterUse, Report
 
 pytestmark = pytest.mark.asm
 
 SMALL = "gemm:tile=128x64,cluster=1x1"
+RAN = Report(backend="emulator", elapsed_s=0.0, entry="k", ctas=1)
 FITS = RegisterUse(168, (40,) * 4 + (232,) * 8, (1,) * 12)
 
 
 @pytest.fixture(scope="module")
 def subject() -> CatalogueSubject:
     return CatalogueSubject(SMALL)
+
+
+def ran(*uses: RegisterUse) -> Report:
+    return replace(RAN, registers=uses)
 
 
 def changed(subject: CatalogueSubject, old: str, new: str, operator: str = "setmaxnreg") -> Mutant:
@@ -45,22 +52,33 @@ def test_a_pool_sum_names_all_numbers() -> None:
 )
 def test_no_rule_covers_what_may_wait(subject: CatalogueSubject, use: RegisterUse) -> None:
     mutant = changed(subject, "setmaxnreg.dec.sync.aligned.u32 40;", "")
-    assert judge(subject.ptx, mutant, [FITS, use]).fate == "survived"
-    assert judge(subject.ptx, mutant, []).fate == "survived"
+    assert judge(subject.ptx, mutant, RAN, ran(FITS, use)).fate == "survived"
+    assert judge(subject.ptx, mutant, RAN, ran()).fate == "survived"
 
 
 def test_what_ptxas_refuses_or_gives_up_is_killed(subject: CatalogueSubject) -> None:
     inc = "setmaxnreg.inc.sync.aligned.u32 232;"
     refused = changed(subject, inc, "setmaxnreg.inc.sync.aligned.u32 236;")
-    assert judge(subject.ptx, refused, [FITS]).by == "ptxas refuses it"
+    assert judge(subject.ptx, refused, RAN, ran(FITS)).by == "ptxas refuses it"
     large = CatalogueSubject("gemm")  # 128 accumulators a thread: 136 registers are too few
     tight = changed(large, inc, "setmaxnreg.inc.sync.aligned.u32 136;")
-    assert judge(large.ptx, tight, [FITS]).by == "ptxas: C7507"
+    assert judge(large.ptx, tight, RAN, ran(FITS)).by == "ptxas: C7507"
+
+
+def test_a_leading_offset_matters_where_patterns_follow_each_other() -> None:
+    """64 rows of A are one pattern of 128 bytes, 128 columns of B are two."""
+    kernel = CatalogueSubject("gemm:a_major=mn,b_major=mn,tile=128x128,cluster=1x1,stages=2")
+    strides = [m for m in mutants(kernel.ptx, kernel.entry) if "leading" in m.operator]
+    a, b = score(kernel, strides, schedules(1)).verdicts
+    assert ("%a_low0" in a.mutant.was, a.fate) == (True, "equivalent")
+    # 2 tiles of 4 stages of 4 wgmma, in 2 consumers of 4 warps, with 2 operands each
+    assert f"all {2 * 4 * 4 * 2 * 4 * 2} reads of operands" in a.by
+    assert ("%b_low0" in b.mutant.was, b.fate) == (True, "killed")
 
 
 def test_other_survivors_have_no_excuse(subject: CatalogueSubject) -> None:
     fence = changed(subject, "fence.proxy.async.shared::cta;", "", "drop fence")
-    assert judge(subject.ptx, fence, [FITS]).fate == "survived"
+    assert judge(subject.ptx, fence, RAN, ran(FITS)).fate == "survived"
 
 
 def test_a_harmless_change_survives_without_a_rule(subject: CatalogueSubject) -> None:

@@ -19,8 +19,8 @@ pytestmark = pytest.mark.emu
 @pytest.mark.parametrize(
     ("hazards", "budget"),
     [
-        (False, 0.2),  # 0.06 s measured, the same as before there were checks
-        (True, 0.25),  # 0.16 s measured (2 cores of an AMD EPYC, both busy)
+        (False, 0.2),  # 0.04 s on an idle AMD EPYC core, 0.06 s on a busy one
+        (True, 0.25),  # 0.12 s and 0.17 s
     ],
 )
 def test_the_reference_launch_is_quick_and_exact(hazards: bool, budget: float) -> None:

@@ -72,6 +72,11 @@ CASES = {
     "barrier.cluster.arrive.aligned;": {"drop cluster arrive": ""},
     "barrier.cluster.wait.aligned;": {"drop cluster wait": ""},
     "griddepcontrol.wait;": {"drop grid wait": ""},
+    "@%p st.release.gpu.global.u32 [%a], %x;": {
+        "drop release": "@%p st.relaxed.gpu.global.u32 [%a], %x;",
+    },
+    "ld.acquire.gpu.global.u32 %x, [%a];": {"drop acquire": "ld.relaxed.gpu.global.u32 %x, [%a];"},
+    "red.relaxed.gpu.global.add.u32 [%a], 1;": {},
     "griddepcontrol.launch_dependents;": {},  # costs time only
     "add.u32 %a, %b, %c;": {},
 }  # fmt: skip
