@@ -34,24 +34,25 @@ class Rates:
     """
 
     cycles_per_us: float = 1_760
-    tensor_share: float = 0.92  # of the wgmma rate is held at full power
-    overlap: float = 0.31  # of the time of the faster of wgmma and L2 that is felt
+    tensor_share: float = 0.924  # of the wgmma rate is held at full power
+    overlap: float = 0.276  # of the time of the faster of wgmma and L2 that is felt
     l2_bytes: float = 59.4  # a cycle, that one SM gets when all read at once ...
-    sm_bytes: float = 253  # ... and at most, when few do
-    empty: float = 3.3  # rows outside of an array are loaded (as zeros) at this many times more
-    straddle: float = 0.38  # rows that cross lines cost this many times more ...
-    cut: float = 0.80  # ... and where they cut sectors, too, this
-    shared: float = 76  # cycles of a stage that CTAs wait for each other's loads
-    memory_bytes: float = 4.5e6  # a microsecond, from device memory
-    sm_memory_bytes: float = 0.094e6  # of it, what one SM can draw
-    felt: float = 0.15  # of the shorter of main loops and device memory
-    launch_us: float = 0.94
-    fill: float = 1_060  # cycles from the launch to the first wgmma
-    cluster: float = 812  # cycles: CTAs that share loads start and end together
-    store_bytes: float = 18.8  # a cycle, D from registers through shared memory
-    box: float = 116  # cycles of each box of D that is stored
-    split: float = 1_590  # cycles that CTAs which share K wait for each other ...
-    split_bytes: float = 14  # ... and a cycle of reading each other's sums
+    sm_bytes: float = 254  # ... and at most, when few do
+    empty: float = 3.85  # rows outside of an array are loaded (as zeros) at this many times more
+    straddle: float = 0.326  # rows that cross lines cost this many times more ...
+    cut: float = 0.784  # ... and where they cut sectors, too, this
+    shared: float = 80  # cycles of a stage that CTAs wait for each other's loads ...
+    joint: float = 38  # ... and that consumers which share a tile wait for each other
+    memory_bytes: float = 4.38e6  # a microsecond, from device memory
+    sm_memory_bytes: float = 0.0917e6  # of it, what one SM can draw
+    felt: float = 0.031  # of the shorter of main loops and device memory
+    launch_us: float = 0.964
+    fill: float = 1_020  # cycles from the launch to the first wgmma
+    cluster: float = 859  # cycles: CTAs that share loads start and end together
+    store_bytes: float = 20.0  # a cycle, D from registers through shared memory
+    box: float = 138  # cycles of each box of D that is stored
+    split: float = 1_830  # cycles that CTAs which share K wait for each other ...
+    split_bytes: float = 18.8  # ... and a cycle of reading each other's sums
 
 
 H200 = Rates()
@@ -74,6 +75,7 @@ class Work:
     boxes: int  # ... in so many boxes
     partial: float  # bytes of sums that a consumer reads from CTAs which share K with its own
     shares: bool  # whether CTAs share loads
+    joint: bool  # whether consumers share a tile
     turns: bool  # whether consumers take whole tiles in turns
     moved: int  # bytes of all operands and D
     sharers: int  # CTAs that share each load of the larger operand
@@ -106,6 +108,7 @@ class Work:
             boxes=g.slabs_per_tile * g.boxes_per_slab,
             partial=g.tile_m * g.tile_n * 4 / g.readers if g.split_k > 1 else 0,
             shares=g.destinations > 1,
+            joint=g.readers > 1,
             turns=g.turns,
             moved=batches * (p.a.bits // 8 * k * (m + p.halves * n) + p.output.bytes * m * n),
             sharers=(g.a if rows > columns else g.b).sharers,
@@ -235,7 +238,8 @@ def _parts(w: Work, r: Rates, active: int, sms: int) -> tuple[float, float]:
 def _stage(w: Work, r: Rates, active: int, sms: int) -> float:
     """Cycles of one stage of one CTA."""
     wgmma, l2 = _parts(w, r, active, sms)
-    return max(wgmma, l2) + r.overlap * min(wgmma, l2) + w.shares * r.shared
+    waits = w.shares * r.shared + w.joint * r.joint
+    return max(wgmma, l2) + r.overlap * min(wgmma, l2) + waits
 
 
 def bound(w: Work, r: Rates, sms: int) -> str:

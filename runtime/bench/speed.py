@@ -9,7 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import geometric_mean
 
+from ptxgen.configs.base import from_text, options
+from ptxgen.configs.gemm import GemmConfig
+from ptxgen.configs.gemm_pick import pick
+from ptxgen.kernels.registry import parse_reference
 from runtime.bench import gemm_host
+from runtime.bench.gemm_cases import cases
+from runtime.bench.gemm_regret import Regret
 from runtime.bench.record import read
 
 ROOT = Path(__file__).parents[2]
@@ -20,6 +26,9 @@ NAMES = {
     "order": "operand order {order}", "fp8": "fp8, scale a tensor", "tf32": "tf32", "int8": "int8",
 }  # fmt: skip
 
+# Fields of a case, and what a row calls them.
+FIELDS = {name: name for name in ("dtype", "order", "m", "n", "k", "scaling")} | {"group": "case"}
+
 Row = Mapping[str, object]
 
 
@@ -28,8 +37,8 @@ def number(row: Row, name: str) -> float:
     return float(str(row[name]))
 
 
-def section(rows: Sequence[Row], host: Sequence[Row]) -> str:
-    """What stands between the marks."""
+def section(rows: Sequence[Row], host: Sequence[Row], searched: Sequence[Row]) -> str:
+    """What stands between the marks: from the records of contests, of host time, of searches."""
     dense = [r for r in rows if r["case"] in SIXTEEN_BIT]
     others = [r for r in rows if r["case"] in NAMES]
     parts = [
@@ -37,7 +46,9 @@ def section(rows: Sequence[Row], host: Sequence[Row]) -> str:
         "\n".join(_dense(dense)),
         "\n".join(_others(others)),
         "\n".join(_summary(rows, dense)),
+        _picked(rows),
         "\n".join(f"- {gemm_host.line(row)}" for row in host),
+        _regret(searched),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -105,10 +116,30 @@ def _summary(rows: Sequence[Row], dense: Sequence[Row]) -> Iterator[str]:
             )
 
 
+def _picked(rows: Sequence[Row]) -> str:
+    """How many rows ran with what would be picked now; the others are of an earlier picker."""
+    same = 0
+    for row in rows:
+        case = next(c for c in cases() if all(getattr(c, k) == row[v] for k, v in FIELDS.items()))
+        fields = parse_reference(str(row["config"]))[1]
+        kept = {name: text for name, text in fields.items() if name in options(GemmConfig)}
+        same += from_text(GemmConfig, kept) == pick(case.problem, *case.extents)
+    return f"{same} of these {len(rows)} rows ran with the config that is picked today."
+
+
+def _regret(searched: Sequence[Row]) -> str:
+    held_out = [row for row in searched if row["case"] == "held_out"]
+    return (
+        "What the picker loses against the fastest of all promising configs, on random shapes that "
+        f"nothing was fitted to (`python examples/regret.py`): {Regret.of(held_out)}"
+    )
+
+
 def sections_of(root: Path = ROOT) -> str:
     """The section that the records of this checkout ask for."""
     results = root / "examples" / "results"
-    return section(read(results / "gemm.jsonl"), read(results / "gemm_host.jsonl"))
+    names = ("gemm.jsonl", "gemm_host.jsonl", "regret.jsonl")
+    return section(*(read(results / name) for name in names))
 
 
 def main() -> None:

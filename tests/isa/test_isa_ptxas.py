@@ -5,6 +5,7 @@ All cases of one header go through one process; each form reads its own part of 
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from functools import cache
 
@@ -15,12 +16,15 @@ from columns import Record
 
 from ptxgen.isa.forms import FORMS, NEWEST, TARGETS, Case, Form
 from ptxgen.isa.forms.base import target_before, version_before
+from ptxgen.toolchain.discover import ptxas
 
 pytestmark = pytest.mark.asm
 
 NEWEST_TARGET = "sm_90a"
 # Of the combinations that legal() excludes, so many of each form are shown to ptxas.
 ILLEGAL_SAMPLE = 24
+# ptxas 13.0 takes fence.acquire and .release with .version 8.5; 13.5 as the manual says, from 8.6.
+TAKEN_EARLY = re.compile(r"fence:(acquire|release)\.") if ptxas().version < (13, 5) else None
 
 each_form = pytest.mark.parametrize("form", FORMS, ids=lambda form: form.id)
 
@@ -98,7 +102,8 @@ def test_ptxas_assembles(form: Form, record_property: Record) -> None:
 
 @each_form
 def test_the_least_version_and_target_are_the_least(form: Form) -> None:
-    assert {c.id: accepted_below()[c.id] for c in form.cases() if c.id in accepted_below()} == {}
+    early = {c.id: accepted_below()[c.id] for c in form.cases() if c.id in accepted_below()}
+    assert {k: v for k, v in early.items() if not (TAKEN_EARLY and TAKEN_EARLY.match(k))} == {}
 
 
 @each_form

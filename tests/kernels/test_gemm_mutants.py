@@ -54,6 +54,8 @@ LOCAL_ARRAY = """{ .reg .b64 %p, %q, %i; .reg .b32 %v; .local .align 4 .b8 a[256
 mov.u64 %p, a; cvt.u64.u32 %i, %thread; mad.lo.u64 %q, %i, 4, %p; st.local.u32 [%q], %smem;
 cvt.u64.u32 %i, %warp; mad.lo.u64 %q, %i, 4, %p; ld.local.u32 %v, [%q];
 st.shared.u32 [%smem], %v; }"""
+LOAD_ROWS = """{ .reg .b32 %v; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%v}, [%smem];
+st.shared.u32 [%smem], %v; }"""
 CALL = """{ .reg .b64 %f; .reg .b32 %v; .param .b32 arg; .param .b32 result;
 ld.shared.u64 %f, [%smem]; st.param.b32 [arg], %smem;
 $PROTOTYPE: .callprototype (.param .b32 _) _ (.param .b32 _);
@@ -125,6 +127,8 @@ MUTANTS: Mapping[str, tuple[Edit, str]] = {
         "ELECT",
     ),
     "a barrier is not initialised": (drop(r"mbarrier\.init.*full \+ 8\]"), "SYNCS.EXCH"),
+    "consumers wait for each other": (before(TILE_ENDS, "bar.arrive 9, 256;"), "BAR.ARV"),
+    "A goes through registers": (before(r"wgmma\.mma_async", LOAD_ROWS), "LDSM in the MMA loop"),
     "a warp-wide MMA": (before(TILE_ENDS, WARP_MMA), "HMMA"),
     "an array in local memory": (before(TILE_ENDS, LOCAL_ARRAY), "LDL|STL"),
     "a call": (before(TILE_ENDS, CALL), "CALL"),
