@@ -35,6 +35,15 @@ IN_TURNS = (
     "gemm:schedule=pingpong,tile=64x64,stages=3,dtype=e4m3,accumulate=promoted,wait_depth=0,"
     "scales=tensor",
 )
+# Consumers in turns and clusters that share tiles out: an epilogue runs once a tile.
+SCHEDULED = (
+    "gemm:schedule=pingpong,tile=128x64,stages=3,alpha=1,beta=1,bias=row,activation=relu",
+    "gemm:schedule=pingpong,tile=64x64,dtype=e4m3,scales=row,amax=1,cluster=1x1",
+    "gemm:schedule=pingpong,tile=64x64,gated=1,cluster=1x1",
+    "gemm:schedule=stream_k,tile=64x64,stages=3,cluster=1x1,alpha=1,beta=1,bias=column",
+    "gemm:schedule=stream_k,tile=64x64,dtype=e4m3,scales=row,amax=1,batched=1",
+    "gemm:a_source=registers,wait_depth=0,tile=64x64,beta=1,bias=row",
+)
 # Nothing is rounded on integers: alpha is 2, beta -1.
 EXACT = (
     "gemm:tile=64x64,stages=2,alpha=1",
@@ -56,6 +65,7 @@ EXACT = (
     *SCALED,
     *GATED,
     *IN_TURNS,
+    *SCHEDULED,
 )
 ROUNDED = (
     "gemm:tile=64x64,stages=2,alpha=1,beta=1,bias=column,activation=gelu",
