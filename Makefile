@@ -6,7 +6,7 @@ JOBS ?= 2
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint golden dev clean
+.PHONY: help demo test lint golden prove dev clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -26,6 +26,9 @@ lint: dev  ## ruff and mypy
 golden: dev  ## rewrite the golden PTX and show what changed in it
 	@$(PY) -m pytest -q -p no:xdist tests/golden --update-golden
 	@git --no-pager diff --stat -- tests/golden
+
+prove: dev  ## check all proof kernels under 50 x 3 schedules, break them, write PROOFS.md (minutes)
+	@$(PY) -m ptxgen prove --programs tests/foreign/subjects.py --jobs $(JOBS) -o PROOFS.md
 
 dev:  ## .venv with this project and its development tools
 	@.ci/venv dev

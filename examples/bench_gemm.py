@@ -28,7 +28,7 @@ from ptxgen.configs.gemm_pick import pick
 from ptxgen.errors import PtxgenError
 from runtime.bench import gemm_host
 from runtime.bench.gemm_arena import PEERS, Arena, WrongResult
-from runtime.bench.gemm_cases import Case, cases, chosen
+from runtime.bench.gemm_cases import LEAST, Case, cases, chosen
 from runtime.bench.record import Journal, provenance
 from runtime.bench.timer import CONTROL, contest, sustained, table
 
@@ -78,6 +78,17 @@ def measure(case: Case, overrides: dict[str, str], rounds: int) -> Row:
         "config": kernel.reference, "cubin": kernel.assembly.sha256[:12],
         "ptxas": kernel.assembly.ptxas,
     }  # fmt: skip
+
+
+def short(rows: Sequence[Row]) -> list[str]:
+    """Names of the rows below what their group is held to, by more than their control's spread."""
+    found = []
+    for row in rows:
+        ratio, least = float(str(row["ratio"])), LEAST.get(str(row["case"]), 0.0)
+        slack = abs(float(str(row.get("control", 1.0))) - 1)
+        if ratio + slack < least:
+            found.append(f"{row['case']} {row['dtype']} {row['m']}x{row['n']}x{row['k']}: {ratio}")
+    return found
 
 
 def show(rows: Sequence[Row]) -> str:
@@ -153,10 +164,11 @@ def main() -> None:
             print(f"{case.name}: {type(error).__name__}: {error}", flush=True)
             continue
         rows.append(journal.add(row, provenance("random normal", arguments.commit)))
-        print(show(rows[-1:]).splitlines()[-1], flush=True)
+        print(f"{case.name}: {row['ratio']}", flush=True)
         torch.cuda.empty_cache()
     journal.close()
     print(show(rows))
+    print("below what is wanted:", "; ".join(short(rows)) or "none")
     if not arguments.no_host and rows:
         host = Journal(out.with_name("gemm_host.jsonl"), HOST_KEY)
         host_lines([str(row["config"]) for row in rows], host, arguments.commit)

@@ -52,9 +52,12 @@ class ForeignKernel(Shown):
     it is somebody else's program.
     """
 
-    def __init__(self, ptx: str, module: ast.Module, spec: KernelSpec) -> None:
+    def __init__(
+        self, ptx: str, module: ast.Module, spec: KernelSpec, *, pdl: bool = False
+    ) -> None:
         self._ptx = ptx
         self._spec = spec
+        self._pdl = pdl
         self.module = module
 
     @property
@@ -87,7 +90,7 @@ class ForeignKernel(Shown):
         self, args: Mapping[str, ArrayMeta], scalars: Mapping[str, Scalar], device: DeviceLimits
     ) -> LaunchPlan:
         """One launch, whose grid the caller gives."""
-        step = Step(entry=self.spec.entry, grid=Dim3(), scalars={})
+        step = Step(entry=self.spec.entry, grid=Dim3(), scalars={}, pdl=self._pdl)
         return LaunchPlan(steps=(step,), open_grid=True)
 
     def view(self) -> View:
@@ -107,13 +110,16 @@ def load_ptx(
     block: Extents | None = None,
     cluster: Extents | None = None,
     smem: int = 0,
+    *,
+    pdl: bool = False,
 ) -> ForeignKernel:
     """A kernel from the text of any PTX module for Hopper, whoever or whatever wrote it.
 
     `entry` names the kernel, as PTX or as C++ source spells it; it may be left out where there is
     only one. `block` and `cluster` are extents along x, y, z; by default those of `.reqntid` and
     `.reqnctapercluster`, else (256, 1, 1) threads and (1, 1, 1) CTAs. `smem` is the dynamic shared
-    memory in bytes.
+    memory in bytes. With `pdl` a launch may start before the grid in front of it has ended, as far
+    as griddepcontrol.wait lets it (programmatic dependent launch).
 
     The result goes to `runtime.launch(k, x, out, 1000, grid=(4, 1, 1))`. Arguments are given by
     parameter name or in order: arrays (or plain numbers) for 64-bit parameters, numbers for
@@ -140,7 +146,7 @@ def load_ptx(
         target=declared.target,
         ptx_version=declared.ptx_version,
     )
-    return ForeignKernel(text, module, spec)
+    return ForeignKernel(text, module, spec, pdl=pdl)
 
 
 # --- entries -------------------------------------------------------------------------------------

@@ -60,7 +60,8 @@ class Loaded:
     """A kernel made ready on one device.
 
     `registers` is the count a thread has at entry (0 where a backend has no such number),
-    `static_smem_bytes` what the PTX itself declares, `handle` the backend's own object.
+    `static_smem_bytes` what the PTX itself declares, `handle` the backend's own object, `ptx` the
+    text that it was made of.
     """
 
     spec: KernelSpec
@@ -69,6 +70,7 @@ class Loaded:
     handle: object
     registers: int = 0
     static_smem_bytes: int = 0
+    ptx: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,11 +105,15 @@ class BoundStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundLaunch:
-    """Every step of a launch, checked and packed, and the arrays it works on."""
+    """Every step of a launch, checked and packed, and the arrays it works on.
+
+    `metas` describes the arrays without keeping them alive.
+    """
 
     device: str
     steps: tuple[BoundStep, ...]
     refs: Mapping[str, ArrayRef] = field(default_factory=dict)
+    metas: Mapping[str, ArrayMeta] = field(default_factory=dict)
 
 
 class Prepared(Protocol):

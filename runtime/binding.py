@@ -113,6 +113,7 @@ def bind(
         device=on.device,
         steps=tuple(_bind_step(runner, loaded, step, plan, refs, scalars) for step in steps),
         refs=refs,
+        metas=metas,
     )
     plan = replace(plan, steps=steps, open_grid=False)
     return Call(backend=runner, stream=on, bound=bound, plan=plan, arrays=arrays)

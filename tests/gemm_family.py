@@ -44,6 +44,10 @@ MEMBERS = (
     "gemm:schedule=pingpong,tile=64x256,cluster=1x2,wait_depth=0,l2_promotion=256",
     "gemm:schedule=pingpong,tile=128x192,cluster=2x2,stages=max",  # the most accumulators
     "gemm:schedule=pingpong,dtype=e4m3,tile=128x64,batched=1",
+    "gemm:schedule=stream_k,tile=64x64,stages=3,cluster=1x1",  # clusters share out the last wave
+    "gemm:schedule=stream_k,tile=128x64,cluster=2x2,stages=max,wait_depth=0",
+    "gemm:schedule=stream_k,tile=128x128,consumers=1,stages=3,batched=1,b_major=mn",
+    "gemm:schedule=stream_k,tile=64x24,swap_ab=1,dtype=s8,stages=max,cluster=1x1",
 )
 
 TYPES: Sequence[Mapping[str, str]] = (
@@ -64,7 +68,7 @@ GRID: Mapping[str, Sequence[Any]] = {
     "cluster": ((1, 1), (2, 1), (1, 2), (2, 2)),
     "split_k": (1, 2, 4),
     "swap_ab": (0, 1),
-    "schedule": ("cooperative", "pingpong"),
+    "schedule": ("cooperative", "pingpong", "stream_k"),
 }
 
 

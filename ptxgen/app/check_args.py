@@ -32,6 +32,7 @@ FORMS = (
 EXAMPLE = "for example x=f32[1000]:random"
 _ARRAY = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[\d,x ]*)\](?::(?P<contents>.+))?")
 _MAP = re.compile(r"tmap\((?P<array>\w+\[[^\]]*\])(?P<options>(?:,\w+=[^,()]+)*)\)(?P<rest>:.+)?")
+ALIGNMENT = 256  # bytes, as cudaMalloc gives
 _SMALL = 8  # "ints" are -8..8, so that sums of products stay exact
 
 Maker = Callable[[tuple[int, ...], DType, np.random.Generator], Any]
@@ -78,7 +79,7 @@ def _argument(name: str, text: str, seed: int) -> Argument:
         array = _array(match, rng)
         return Argument(name=name, value=array, array=array)
     if text.endswith(".npy"):
-        array = _load(text)
+        array = _aligned(_load(text))
         return Argument(name=name, value=array, array=array)
     return Argument(name=name, value=_number(text))
 
@@ -135,12 +136,22 @@ def _array(match: re.Match[str], rng: np.random.Generator) -> np.ndarray[Any, An
     shape = extents(match["shape"])
     contents = match["contents"] or "random"
     if contents.endswith(".npy"):
-        return _fitted(_load(contents), shape, row, contents)
+        return _aligned(_fitted(_load(contents), shape, row, contents))
     if contents not in CONTENTS:
         raise ValueError(f"contents must be {', '.join(CONTENTS)} or a .npy file")
     if contents == "nan" and not row.is_float:
         raise ValueError(f"{row.name} has no NaN; contents for integers: zeros, ones, arange, ints")
-    return np.ascontiguousarray(CONTENTS[contents](shape, row, rng))
+    return _aligned(np.ascontiguousarray(CONTENTS[contents](shape, row, rng)))
+
+
+def _aligned(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A copy whose address is a multiple of what a GPU's allocator gives, in every run."""
+    room = np.empty(array.nbytes + ALIGNMENT, np.uint8)
+    skip = -room.ctypes.data % ALIGNMENT
+    place: np.ndarray[Any, Any] = room[skip : skip + array.nbytes].view(array.dtype)
+    place = place.reshape(array.shape)
+    place[...] = array
+    return place
 
 
 def _random(shape: tuple[int, ...], row: DType, rng: np.random.Generator) -> Any:

@@ -40,6 +40,9 @@ def check(
         typer.Option(metavar="X[xYxZ]", help="CTAs; default: .reqnctapercluster, else 1"),
     ] = None,
     smem: Annotated[int, typer.Option(help="dynamic shared memory in bytes")] = 0,
+    pdl: Annotated[
+        bool, typer.Option("--pdl", help="a launch beside the grid before it; is it waited for?")
+    ] = False,
     arg: Annotated[
         list[str] | None,
         typer.Option(
@@ -70,6 +73,7 @@ def check(
         block=block,
         cluster=cluster,
         smem=smem,
+        pdl=pdl,
         args=arg or (),
         seed=seed,
         save=save,

@@ -51,6 +51,7 @@ class Options:
     block: str | None = None
     cluster: str | None = None
     smem: int = 0
+    pdl: bool = False  # beside the grid before
     args: Sequence[str] = ()
     seed: int = 0
     save: Path | None = None
@@ -103,6 +104,7 @@ def _subject(file: str, ptx: str, options: Options) -> FileSubject:
         "block": _extents("--block", options.block),
         "cluster": _extents("--cluster", options.cluster),
         "smem": options.smem,
+        "pdl": options.pdl,
     }
     arguments = parse_arguments(options.args, options.seed)
     names = _matched(load_ptx(ptx, options.entry, **launch), arguments)  # type: ignore[arg-type]
@@ -124,6 +126,7 @@ def run(file: str, ptx: str, options: Options) -> Check:
         block=_extents("--block", options.block),
         cluster=_extents("--cluster", options.cluster),
         smem=options.smem,
+        pdl=options.pdl,
     )
     grid = _extents("--grid", options.grid) or (1,)
     arguments = parse_arguments(options.args, options.seed)

@@ -11,7 +11,8 @@ from rich.text import Text
 from ptxgen.app.output import Answer
 from ptxgen.configs.base import from_text, options
 from ptxgen.configs.gemm import GemmConfig, GemmProblem
-from ptxgen.configs.gemm_pick import Score, ranking
+from ptxgen.configs.gemm_pick import ranking
+from ptxgen.configs.gemm_time import Score
 from ptxgen.errors import ArgumentError, KernelReferenceError, Violation
 from ptxgen.kernels.registry import parse_reference
 

@@ -13,6 +13,7 @@ import typer
 
 from ptxgen.app.check_cli import check
 from ptxgen.app.layout_cli import layout_app
+from ptxgen.app.prove_cli import prove
 from ptxgen.app.tune_cli import tune
 
 app = typer.Typer(
@@ -187,6 +188,9 @@ def diff(
 
 app.command(rich_help_panel=KERNELS, epilog="ptxgen tune gemm --m 4096 --n 7168 --k 2048")(tune)
 app.command(rich_help_panel=CODE, epilog="ptxgen check k.ptx --grid 4 --arg x=f32[1000]")(check)
+
+
+app.command(rich_help_panel=KERNELS, epilog="ptxgen prove --only split_k --seeds 5")(prove)
 
 
 @app.command(rich_help_panel=KERNELS, epilog="ptxgen run gemm --m 300 --n 520 --k 200")

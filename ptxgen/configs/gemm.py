@@ -26,7 +26,7 @@ SCALES = ("none", "tensor", "row")
 ACCUMULATIONS = ("fast", "promoted")
 SWITCH = (0, 1)
 PROMOTIONS = (0, 64, 128, 256)  # bytes: what a tensor map may ask of L2
-SCHEDULES = ("cooperative", "pingpong")
+SCHEDULES = ("cooperative", "pingpong", "stream_k")
 SPAN = 128  # bytes of a swizzle row: one row of a K-major box, and the unit of tile K
 
 # D where nothing is said about it: 16-bit inputs keep their type.
@@ -208,7 +208,8 @@ class GemmConfig:
     schedule: str = option(
         "cooperative", parse=one_of(*SCHEDULES), legal=", ".join(SCHEDULES),
         help="cooperative: all consumers share every tile; pingpong: two take whole tiles in "
-        "turns, and one stores while the other multiplies",
+        "turns, and one stores while the other multiplies; stream_k: shared tiles, and the last "
+        "wave, where it is not full, is shared out among all clusters",
     )  # fmt: skip
     wait_depth: int = option(
         1, parse=integer(), legal="0, 1",

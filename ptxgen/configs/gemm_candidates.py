@@ -6,7 +6,7 @@ it can find what the picker does not know of.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from math import ceil
 from typing import Any
@@ -24,18 +24,21 @@ SWAPPED_ROWS = (64, 128)
 MOST_SWAPPED = 64  # rows of D up to which its columns are better rows of a tile
 
 # The wider space. Widths between powers of two let the last wave fill.
-SPACE_TILES = (*TILES, (128, 224), (128, 160), (128, 96), (256, 96), (256, 64), (192, 128),
-               (192, 160), (192, 192), (64, 192), (64, 96))  # fmt: skip
-SPACE_SPLIT_TILES = (*SPLIT_TILES, (128, 192), (64, 256), (64, 192), (64, 96))
+SPACE_TILES = (*TILES, (256, 192), (128, 224), (128, 160), (128, 96), (64, 192), (64, 96))
+# Tiles of consumers in turns: each holds one by itself, so 192 accumulators a thread at most.
+SPACE_TURNS = ((128, 192), (128, 160), (128, 128), (128, 96), (128, 64), (64, 256), (64, 192),
+               (64, 128))  # fmt: skip
+SPACE_LONE_TURNS = ((192, 128), (128, 176), (128, 144), (128, 112), (64, 64))  # no clusters of them
+SPACE_SPLIT_TILES = (*SPLIT_TILES, (64, 192), (64, 96))
 SPACE_SPLITS = (2, 4, 8)
-SPACE_SWAPPED_ROWS = (64, 128, 192, 256)
+SPACE_SWAPPED_ROWS = (64, 128, 256)
 SPACE_MOST_SWAPPED = 256
-# Rings and stores beside the default (the deepest ring, D in slabs of 64 columns).
-SPACE_RINGS: Mapping[tuple[int, int], tuple[dict[str, int], ...]] = {
-    (256, 128): ({"stages": 3, "store_n": 128, "store_slabs": 1},),
-    (128, 192): ({"stages": 4, "store_n": 192, "store_slabs": 1},),
-    (128, 128): ({"stages": 5, "store_n": 128, "store_slabs": 1},),
-}
+# Whose loads are tried with L2 told to bring two lines at once.
+SPACE_PROMOTED: tuple[dict[str, Any], ...] = (
+    {"tile": (256, 192), "cluster": (1, 2)},
+    {"tile": (128, 192), "cluster": (1, 1), "schedule": "pingpong"},
+    {"tile": (128, 128), "cluster": (1, 1), "schedule": "pingpong"},
+)
 
 
 def candidates(problem: GemmProblem, m: int) -> tuple[GemmConfig, ...]:
@@ -64,9 +67,10 @@ def space(problem: GemmProblem, m: int) -> tuple[GemmConfig, ...]:
 def _space(problem: GemmProblem, swapped_n: int) -> tuple[GemmConfig, ...]:
     def fields() -> Iterator[dict[str, Any]]:
         yield from _straight(SPACE_TILES)
-        for tile, rings in SPACE_RINGS.items():
-            for ring in rings:
-                yield from (ring | f for f in _straight((tile,)))
+        yield from ({"schedule": "pingpong"} | f for f in _straight(SPACE_TURNS))
+        for tile in SPACE_LONE_TURNS:
+            yield {"schedule": "pingpong", "tile": tile, "cluster": (1, 1)}
+        yield from (f | {"l2_promotion": 256} for f in SPACE_PROMOTED)
         yield from _split(SPACE_SPLIT_TILES, SPACE_SPLITS)
         if swapped_n:
             yield from _swapped(problem, swapped_n, SPACE_SWAPPED_ROWS, SPACE_SPLITS)

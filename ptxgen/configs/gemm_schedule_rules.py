@@ -39,6 +39,25 @@ def _turns_and_split(g: Gemm) -> Iterator[Violation]:
         )  # fmt: skip
 
 
+def _stream_and_split(g: Gemm) -> Iterator[Violation]:
+    if g.streams and g.split_k > 1:
+        yield Violation(
+            field="split_k", got=str(g.split_k), rule="must be 1 with schedule=stream_k",
+            why="clusters share out K already, where it helps",
+            fix="use split_k=1, or schedule=cooperative",
+        )  # fmt: skip
+
+
+def _stream_sums(g: Gemm) -> Iterator[Violation]:
+    if g.streams and g.accumulator_bits != 32:
+        yield Violation(
+            field="schedule", got=g.config.schedule,
+            rule=f"must not be stream_k with acc_dtype={g.problem.accumulator}",
+            why="parts of a sum are added up in 32 bits: packed f16 pairs would round once more",
+            fix="use schedule=cooperative, or acc_dtype=f32",
+        )  # fmt: skip
+
+
 SCHEDULE_RULES: tuple[Rule[Gemm], ...] = (
     Rule(name="schedule", text="consumers share tiles, or take turns", check=_schedule),
     Rule(
@@ -48,5 +67,13 @@ SCHEDULE_RULES: tuple[Rule[Gemm], ...] = (
     Rule(
         name="turns and split", text="K is split among CTAs whose consumers share tiles",
         check=_turns_and_split, needs=("split_k", "schedule"),
+    ),
+    Rule(
+        name="stream and split", text="K is shared out among clusters or inside of them",
+        check=_stream_and_split, needs=("split_k", "schedule"),
+    ),
+    Rule(
+        name="stream sums", text="K is shared out with 32-bit sums",
+        check=_stream_sums, needs=("acc_dtype", "schedule"),
     ),
 )  # fmt: skip

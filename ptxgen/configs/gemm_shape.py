@@ -122,6 +122,11 @@ class Gemm:
         return self.config.schedule == "pingpong"
 
     @property
+    def streams(self) -> bool:
+        """Whether clusters share out the stages of the last wave's tiles."""
+        return self.config.schedule == "stream_k"
+
+    @property
     def consumers(self) -> int:
         """Consumer warpgroups: as told, else as many as share the 64-row blocks of the tile."""
         if self.config.consumers:
@@ -306,7 +311,7 @@ class Gemm:
 
     @property
     def partial_bytes(self) -> int:
-        """What a consumer shows its peers when K is split: all its accumulators."""
+        """What a consumer shows its peers when K is split or shared out: all its accumulators."""
         return self.accumulators * 4 * arch.WARPGROUP_THREADS
 
     def smem_with(self, stages: int) -> SmemPlan:

@@ -41,8 +41,7 @@ BARRIER = "9.7.13.1 bar, barrier"
 WARP = "9.7.13 Parallel synchronization"
 SPACES = "5.1 State spaces"
 
-_ROWS = (
-    # -- proxies
+_PROXIES = (
     Rule("proxy-fence", "checked", "generic write, then async read or write, without a proxy fence",
          "a barrier orders the generic proxy only: TMA and wgmma read through the async proxy and "
          "may see what was there before",
@@ -57,7 +56,9 @@ _ROWS = (
          "whether a read needs the fence before an async write is disputed; most kernels rely on "
          "the barrier alone", "fence.proxy.async.shared::cta after the reads, before the arrival",
          PROXY, "advice"),
-    # -- races
+)  # fmt: skip
+
+_RACES = (
     Rule("race-shared", "checked", "unordered accesses to shared memory",
          "two warps touch the same bytes, one writes, and no barrier lies between",
          "bar.sync (or an mbarrier) between the two accesses", MODEL),
@@ -68,6 +69,9 @@ _ROWS = (
     Rule("race-same-value", "checked", "warps that store one value to the same bytes, unordered",
          "formally a race, harmless where the stores are single accesses of equal value",
          "let one warp store, or put a barrier between", MODEL, "advice"),
+    Rule("race-lanes", "checked", "lanes of one store write different values to the same bytes",
+         "one of them stays, and nothing says which",
+         "let one lane store (elect.sync, or a guard), or give each lane its own bytes", MODEL),
     Rule("race-atomic", "checked", "a plain load beside atomics on the same bytes",
          "formally a race; the usual start of a compare-and-swap loop",
          "ld.relaxed.gpu instead of the plain load", MODEL, "advice"),
@@ -78,7 +82,9 @@ _ROWS = (
     Rule("in-flight", "always", "memory touched while an asynchronous copy into it is pending",
          "the bytes are undefined until the copy has completed and its completion was waited for",
          "wait on the mbarrier of the copy before touching its destination", "8.9.1 Async ops"),
-    # -- asynchronous copies
+)  # fmt: skip
+
+_COPIES = (
     Rule("copy-unwaited", "checked", "the destination of a copy touched before its mbarrier phase",
          "only a successful wait on the mbarrier says that the bytes have arrived",
          "mbarrier.try_wait.parity on the barrier of the copy, with the right parity, first",
@@ -134,7 +140,9 @@ _ROWS = (
          "TMA reads maps through the tensormap proxy, which caches them",
          "fence.proxy.tensormap::generic.acquire on the map, after the writer's release",
          "9.7.9.28 tensormap.replace"),
-    # -- mbarriers
+)  # fmt: skip
+
+_MBARRIERS = (
     Rule("mbarrier-uninitialised", "always", "an mbarrier used where none is",
          "every operation but init needs a live barrier",
          "mbarrier.init it first, and let the others wait until that is visible", MBARRIER),
@@ -176,7 +184,9 @@ _ROWS = (
     Rule("remote-mbarrier", "always", "another CTA's mbarrier through a form for one's own",
          "only arrive, expect_tx and complete_tx may name another CTA's barrier, with "
          ".shared::cluster", "use the .shared::cluster form, or the own barrier", MBARRIER),
-    # -- wgmma
+)  # fmt: skip
+
+_WGMMA = (
     Rule("wgmma-in-flight", "always", "accumulators or A registers touched while wgmma has them",
          "they belong to wgmma until its group has completed",
          "wgmma.wait_group before the registers are read or written",
@@ -209,7 +219,9 @@ _ROWS = (
          "TMA permutes 16-byte units as its map says; wgmma undoes what its descriptor says",
          "use one swizzle for the tensor map and the descriptor",
          "9.7.16.5.1 Shared memory matrix layout"),
-    # -- barriers
+)  # fmt: skip
+
+_BARRIERS = (
     Rule("named-barrier", "always", "participants that disagree on a named barrier",
          "all participants of one phase use the same id and count, and arrive once",
          "give every participant the same id and count", BARRIER),
@@ -236,7 +248,9 @@ _ROWS = (
          "reads and writes is in use until griddepcontrol.wait",
          "griddepcontrol.wait before the first access to global memory, and a barrier if not every "
          "thread executes it", "9.7.13.13 griddepcontrol"),
-    # -- clusters
+)  # fmt: skip
+
+_CLUSTERS = (
     Rule("cluster-barrier", "always", "arrive and wait of the cluster barrier do not alternate",
          "a thread arrives once a phase, and waits for the phase that it arrived at",
          "pair every barrier.cluster.arrive with one barrier.cluster.wait", CLUSTER),
@@ -254,11 +268,20 @@ _ROWS = (
     Rule("wrong-cta", "always", "a shared address of another CTA used as one's own",
          "the top byte of a shared address is the rank of its CTA",
          "use .shared::cluster for the memory of other CTAs", CLUSTER),
-    # -- registers and memory
+)  # fmt: skip
+
+_MEMORY = (
     Rule("setmaxnreg", "always", "setmaxnreg.inc that lowers, or .dec that raises, the count",
          "inc must not lower and dec must not raise the count",
          "check the entry count (.maxnreg, or .reqntid with .minnctapersm)",
          "9.7.19.5 setmaxnreg"),
+    Rule("setmaxnreg-warps", "always", "the warps of a warpgroup execute different setmaxnreg",
+         "all warps of a warpgroup execute the same one",
+         "branch on the warpgroup, not on the warp, on the way to setmaxnreg",
+         "9.7.19.5 setmaxnreg"),
+    Rule("setmaxnreg-order", "checked", "setmaxnreg again before the warpgroup has met",
+         "all its warps must have executed the first before any executes the second",
+         "bar.sync of the warpgroup's 128 threads between the two", "9.7.19.5 setmaxnreg"),
     Rule("out-of-bounds", "always", "an address outside every allocation",
          "the address is not inside the allocation", "check the index, or allocate more", SPACES),
     Rule("uninitialised-memory", "always", "shared or local memory read before it was written",
@@ -270,7 +293,9 @@ _ROWS = (
     Rule("read-only", "always", "a write to something that is read-only",
          "the array was passed as an input, or the space is constant", "pass a writable array",
          SPACES),
-    # -- found by reading
+)  # fmt: skip
+
+_LINT = (
     Rule("lint-cvta", "lint", "the address of a parameter used without cvta.param",
          "mov gives an offset in the parameter block; ptxas takes it for a global address",
          "cvta.param.u64 of the register, before it is used as an address", "9.7.9.21 cvta"),
@@ -294,4 +319,19 @@ _ROWS = (
          "use the predicate of elect.sync everywhere, or %laneid everywhere", WARP, "advice"),
 )  # fmt: skip
 
-RULES: Mapping[str, Rule] = MappingProxyType({rule.code: rule for rule in _ROWS})
+CHAPTERS: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
+    {
+        "Proxies": _PROXIES,
+        "Races": _RACES,
+        "Asynchronous copies": _COPIES,
+        "Mbarriers": _MBARRIERS,
+        "wgmma": _WGMMA,
+        "Barriers and warps": _BARRIERS,
+        "Clusters": _CLUSTERS,
+        "Registers and memory": _MEMORY,
+        "Found by reading": _LINT,
+    }
+)
+RULES: Mapping[str, Rule] = MappingProxyType(
+    {rule.code: rule for rules in CHAPTERS.values() for rule in rules}
+)

@@ -11,7 +11,7 @@ from ptxgen.kernels.gemm_expect import expectation
 from ptxgen.kernels.gemm_finish import entry_parts, params
 from ptxgen.kernels.gemm_numbers import numbers
 from ptxgen.kernels.gemm_plan import planner
-from ptxgen.kernels.gemm_schedule import turn_rows
+from ptxgen.kernels.gemm_schedule import stream_params, turn_rows
 from ptxgen.models.stage_time import StageTime, stage_time
 from ptxgen.spec import Dim3, KernelSpec, ScalarParam, TensorMapParam
 from ptxgen.templating.render import render_own
@@ -41,7 +41,7 @@ def entry(g: Gemm) -> str:
         f"splitk{g.split_k}" if g.split_k > 1 else "",
         "swap" if g.swapped else "",
         "promoted" if p.promoted else "",
-        "pingpong" if g.turns else "",
+        "" if g.config.schedule == "cooperative" else g.config.schedule,
         *entry_parts(p),
     ]
     return "_".join(filter(None, parts))
@@ -71,6 +71,8 @@ def spec(g: Gemm) -> KernelSpec:
         params=(
             *(_with_batch(param) if g.problem.batched else param for param in maps),
             *(ScalarParam(name=name, ptx_type="u32") for name in _scalars(g)),
+            *stream_params(g),
+            ScalarParam(name="raster_group", ptx_type="u32"),
             *params(g.problem),
         ),
         block=Dim3(g.threads),
@@ -94,7 +96,7 @@ def _with_batch(param: TensorMapParam) -> TensorMapParam:
 def _scalars(g: Gemm) -> tuple[str, ...]:
     batches = ("batches",) if g.problem.batched else ()
     share = ("k_tiles_per_cta",) if g.split_k > 1 else ()
-    return ("m_tiles", "n_tiles", *batches, "k_tiles", *share, "raster_group")
+    return ("m_tiles", "n_tiles", *batches, "k_tiles", *share)
 
 
 def build(g: Gemm) -> KernelSource:

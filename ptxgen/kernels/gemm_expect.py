@@ -77,6 +77,7 @@ def _copies(g: Gemm) -> tuple[Promise, ...]:
         ),
         *_slab_writes(g, store(g)),
         *_finish(g),
+        *_parts(g),
     )  # fmt: skip
 
 
@@ -128,6 +129,19 @@ def _finish(g: Gemm) -> tuple[Promise, ...]:
             Count(pattern="REDG", exactly=1, why="the largest of all, by one atomic a warp"),
         )
     return tuple(promises)
+
+
+def _parts(g: Gemm) -> tuple[Promise, ...]:
+    """Sums of tiles that are shared out, written by helpers and read by owners, four at a time."""
+    if not g.streams:
+        return ()
+    fours = g.accumulators // 4
+    return (
+        Count(pattern="STG.E.128", exactly=fours, why="a helper writes its sums once"),
+        Count(pattern="STG.E.STRONG.GPU", exactly=2, why="a flag is raised, and lowered"),
+        Count(pattern="LDG.E.128", exactly=fours, why="an owner reads them once a helper"),
+        Count(pattern="LDG.E.STRONG.GPU", at_least=1, why="an owner waits for a helper's flag"),
+    )
 
 
 def _slab_writes(g: Gemm, out: Store) -> tuple[Promise, ...]:

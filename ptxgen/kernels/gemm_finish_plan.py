@@ -57,7 +57,7 @@ def finish_violations(
         )  # fmt: skip
     store = next(p for p in spec.params if isinstance(p, TensorMapParam) and p.arg == "d")
     for param in spec.params:
-        if isinstance(param, PointerParam):
+        if isinstance(param, PointerParam) and not param.workspace:
             if param.arg not in args:
                 yield Violation(field=param.arg, got="nothing", rule="is required, [1]")
                 continue

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from ptxgen.configs.gemm_shape import Gemm, Operand
 from ptxgen.isa.arch import WARP_THREADS, WARPGROUP_THREADS
 from ptxgen.isa.wgmma import WGMMA_M
+from ptxgen.kernels.gemm_contract import contract
 from ptxgen.kernels.gemm_finish import finish
-from ptxgen.kernels.gemm_schedule import empty_arrivers, turns
+from ptxgen.kernels.gemm_schedule import stream, turns
 from ptxgen.kernels.gemm_store import store
 from ptxgen.spec import KernelSpec
 
@@ -96,7 +97,6 @@ class Smem:
 class Barriers:
     full_arrivals: int
     empty_arrivals: int
-    empty_arrivers: str
     tx_bytes: int
 
 
@@ -202,7 +202,6 @@ def numbers(g: Gemm, spec: KernelSpec) -> dict[str, object]:
         "barrier": Barriers(
             full_arrivals=g.barriers.full_arrivals,
             empty_arrivals=g.barriers.empty_arrivals,
-            empty_arrivers=empty_arrivers(g),
             tx_bytes=g.barriers.tx_bytes,
         ),
         "a": _load(g, "a", g.a),
@@ -212,6 +211,8 @@ def numbers(g: Gemm, spec: KernelSpec) -> dict[str, object]:
         "finish": finish(g),
         "split": _split(g),
         "turns": turns(g),
+        "stream": stream(g),
+        "contract": contract(g),
         "batched": bool(g.problem.batched),
         "swapped": g.swapped,
     }

@@ -15,6 +15,7 @@ from ptxgen.kernels.gemm_finish_plan import (
     finish_scalars,
     finish_violations,
 )
+from ptxgen.kernels.gemm_schedule import stream_clusters, stream_scalars, stream_workspaces
 from ptxgen.layout import tensor_map
 from ptxgen.models.waves import Waves
 from ptxgen.spec import (
@@ -62,17 +63,19 @@ def planner(g: Gemm, spec: KernelSpec) -> Planner:
         waves = waves_of(g, m, n, batches, device.ctas)
         if waves.tiles >= TILE_LIMIT:
             raise ArgumentError(f"{spec.entry}: D is too large", [_too_large(args["d"], waves)])
+        clusters = stream_clusters(g, waves, ceil(size["K"] / g.tile_k))
         step = Step(
             entry=spec.entry,
-            grid=Dim3(waves.grid_ctas),
+            grid=Dim3(clusters * g.cluster_size),
             scalars=_scalars(g, spec, waves, args, size["K"]),
             pdl=True,  # the kernel itself waits for the grid before it
         )
+        workspaces = stream_workspaces(g, clusters)
         note = (
             f"{waves.tiles} cluster tiles on {waves.clusters} clusters: {waves.waves} waves, "
             f"{waves.efficiency:.0%} of the slots busy"
         )
-        return LaunchPlan(steps=(step,), notes=(note,))
+        return LaunchPlan(steps=(step,), workspaces=workspaces, notes=(note,))
 
     return plan
 
@@ -103,6 +106,7 @@ def _scalars(
         "raster_group": waves.raster_group(g.tile_m * g.cluster_m, g.tile_n * g.cluster_n),
     }
     values |= finish_scalars(args)
+    values |= stream_scalars(waves.tiles, stream_clusters(g, waves, k_tiles), k_tiles)
     names = [p.name for p in spec.params if isinstance(p, ScalarParam) and p.name not in GIVEN]
     return {name: values[name] for name in names}
 

@@ -227,6 +227,13 @@ def _descriptors(op: ast.Instruction) -> Iterator[Edit]:
         yield "descriptor stride", _with(op, 1, swizzle << 30 | rest + stride)
 
 
+def _swizzles(op: ast.Instruction) -> Iterator[Edit]:
+    """An address whose 16-byte unit is swizzled by XOR: bits 4 to 6."""
+    value = _immediate(op, 2)
+    if op.mnemonic == "xor.b32" and value and not value & ~0x70:
+        yield "swizzle bit", _with(op, 2, value ^ 0x10)
+
+
 def _cluster_halves(op: ast.Instruction) -> Iterator[Edit]:
     if _starts(op, "barrier.cluster.arrive"):
         yield "drop cluster arrive", ""
@@ -241,7 +248,7 @@ def _grids(op: ast.Instruction) -> Iterator[Edit]:
 
 OPERATORS: Sequence[Operator] = (
     _fences, _groups, _barriers, _mbarriers, _waits, _elect, _registers, _multicast, _descriptors,
-    _cluster_halves, _grids,
+    _swizzles, _cluster_halves, _grids,
 )  # fmt: skip
 
 

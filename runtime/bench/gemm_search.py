@@ -16,14 +16,14 @@ from functools import lru_cache
 from ptxgen.api import Kernel, kernel_from
 from ptxgen.configs.base import to_text
 from ptxgen.configs.gemm import GemmConfig, GemmProblem
-from ptxgen.configs.gemm_pick import score
+from ptxgen.configs.gemm_time import score
 from runtime.bench.gemm_arena import Arena
 from runtime.bench.gemm_cases import Case
 from runtime.bench.timer import tournament
 
 PEER = "peer"
 MOST_SETS = 16  # input sets; small products stay in L2 with them
-HOPELESS = 2.0  # times the best prediction: not run at all
+HOPELESS = 1.8  # times the best prediction: not run at all
 KEPT = 1.5  # times the best: what is slower is left out of a result
 
 

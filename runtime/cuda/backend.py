@@ -10,7 +10,7 @@ from typing import Any
 
 from ptxgen.errors import LaunchError
 from ptxgen.spec import Access, Launchable, Step, TensorMapParam, Workspace
-from runtime import allocate, tensor_maps
+from runtime import allocate, replay, tensor_maps
 from runtime.backend import ArrayRef, BoundLaunch, BoundStep, Loaded, Report, StreamRef
 from runtime.buffers import borrow, device_of, framework_of, refusal
 from runtime.cuda import memory, tensor_map
@@ -96,7 +96,8 @@ class CudaBackend:
         stream: StreamRef,
     ) -> None:
         bound_step = BoundStep(loaded=loaded, step=step, params=tuple(params))
-        bound = BoundLaunch(device=stream.device, steps=(bound_step,), refs=refs)
+        metas = {name: ref.meta for name, ref in refs.items()}
+        bound = BoundLaunch(device=stream.device, steps=(bound_step,), refs=refs, metas=metas)
         self.prepare(bound).run(stream, refs)
 
     # --- streams ---------------------------------------------------------------------------------
@@ -192,13 +193,20 @@ class CudaBackend:
         return self.devices.current_ordinal()
 
     def _hang(self, stream: StreamRef, elapsed: float) -> str:
-        return (
-            f"stream {stream.handle:#x} on {stream.device} has not finished after {elapsed:.1f} s\n"
-            f"    {self._last_launch(stream)}\n"
-            "    a barrier that never completes is the usual cause: run the same arguments with "
-            "backend='emulator' (NumPy copies), which reports who waits on what\n"
-            "    the GPU stays busy until this process ends"
-        )
+        rows = [
+            f"stream {stream.handle:#x} on {stream.device} has not finished after {elapsed:.1f} s",
+            self._last_launch(stream),
+        ]
+        last = self.last_on(stream.device).get(stream.handle)
+        if last is not None:
+            rows += [
+                "a barrier that never completes is the usual cause: this replays the launch on the "
+                "emulator, which reports who waits for what (contents are made up; :FILE.npy in "
+                "their place gives others)",
+                *(f"    {text}" for text in replay.commands(last)),
+            ]
+        rows.append("the GPU stays busy until this process ends")
+        return "\n    ".join(rows)
 
     def _last_launch(self, stream: StreamRef) -> str:
         last = self.last_on(stream.device).get(stream.handle)

@@ -34,7 +34,8 @@ class CudaCall:
         self, backend: CudaBackend, bound: BoundLaunch, current_stream: Callable[[], int]
     ) -> None:
         self._backend = backend
-        self._bound = BoundLaunch(device=bound.device, steps=bound.steps)  # without the arrays
+        # without the arrays
+        self._bound = BoundLaunch(device=bound.device, steps=bound.steps, metas=bound.metas)
         self._current = current_stream
         self._built: dict[int, tuple[_Built, ...]] = {}
         self._last = backend.last_on(bound.device)

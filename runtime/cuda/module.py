@@ -84,6 +84,7 @@ class Modules:
             handle=function.handle,
             registers=function.registers,
             static_smem_bytes=function.static_smem_bytes,
+            ptx=kernel.ptx,
         )
 
 

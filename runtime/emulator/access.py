@@ -1,4 +1,4 @@
-"""ld, st and their relatives: emitters, and the functions that generated code calls.
+"""Loads and stores at run time, and where their addresses lie.
 
 A load gives rows (arrays of 32 lanes) unless its address is uniform and its space is one where all
 lanes see the same bytes; then it gives integers. A fault of a bank becomes a finding here, where
@@ -7,167 +7,17 @@ the path, the lane and the PTX line are known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from . import order
-from .alu_float import typed
-from .async_forms import emit_async
-from .clocks import SCOPES
-from .emit import Emitter, flatten
 from .faults import fault
-from .isa import opcode
 from .memory import Bank, Fault
-from .operands import Mem, Op, Reg, Symbol, Value
 from .report import hazard
-from .space import OFFSET_MASK, RANK_SHIFT, SHARED_WINDOW, WINDOW_BYTES, WINDOWS, space_of
+from .space import OFFSET_MASK, RANK_SHIFT, SHARED_WINDOW, WINDOWS, space_of
 from .state import CTA, Path
-from .values import BITS_CODE, Array, type_bits
-
-# Cache and ordering qualifiers that do not change what a single access does here.
-HINTS = frozenset(
-    {
-        "weak", "volatile", "relaxed", "acquire", "release", "mmio", "cta", "cluster", "gpu", "sys",
-        "ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "L1::evict_normal", "L1::evict_unchanged",
-        "L1::evict_first", "L1::evict_last", "L1::no_allocate", "L2::cache_hint", "L2::64B",
-        "L2::128B", "L2::256B", "unified",
-    }
-)  # fmt: skip
-SPACES = frozenset({"shared", "global", "local", "param", "const"})
-
-
-def _form(op: Op) -> tuple[str, int, str]:
-    """(space, vector length, type) of a load or store. Generic space is ""."""
-    space, count = "", 1
-    for q in op.quals[:-1]:
-        base = q.partition("::")[0]
-        if base in SPACES:
-            space = "cluster" if q == "shared::cluster" else base
-        elif q in ("v2", "v4"):
-            count = int(q[1:])
-        elif q not in HINTS:
-            raise op.unsupported(f"qualifier .{q} is not known here")
-    mem = next((o for o in op.operands if isinstance(o, Mem)), None)
-    if space == "param" and mem is not None and isinstance(mem.base, Symbol):
-        space = mem.base.space  # arguments of an inlined call live in the frame
-    return space, count, op.quals[-1]
-
-
-_STRONG = frozenset({"relaxed", "acquire", "release", "volatile", "mmio"})
-
-
-def emit_order(e: Emitter, op: Op) -> None:
-    """Tell the checks that the next access is strong: its semantics and scope."""
-    words = [q for q in op.quals if q in _STRONG]
-    semantics = next((w for w in words if w in ("acquire", "release")), "relaxed")
-    scopes = [q for q in op.quals if q in SCOPES]
-    if words:
-        e.line(f"if C.watch: C.watch.order = ('{semantics}', {SCOPES[(*scopes, 'sys')[0]]})")
-
-
-def _load_uniform(op: Op, uniform: Callable[[Value], bool]) -> bool:
-    """One value a warp: uniform address in a space where all lanes see the same bytes."""
-    space, _, _ = _form(op)
-    return space in ("shared", "cluster", "global", "param", "const") and uniform(op.operands[1])
-
-
-@opcode("ld", "ldu", uniform=_load_uniform)
-def load(e: Emitter, op: Op) -> None:
-    space, count, type_ = _form(op)
-    dests, mem = flatten(op.operands[0]), op.operands[1]
-    assert isinstance(mem, Mem)
-    width = type_bits(type_) // 8
-    if width > 8:
-        raise op.unsupported("there is no 128-bit register")
-    emit_order(e, op)
-    address, one = e.address(mem, 32 if space in ("shared", "cluster") else 64)
-    scalar = one and space not in ("local", "")
-    if scalar and all(e.uniform(d) for d in dests):
-        names = e.temporary(f"load_one(p, '{space}', {address}, {width}, {count}, {op.line})")
-        for i, d in enumerate(dests):
-            bits = d.bits if isinstance(d, Reg) else 32
-            e.set_scalar(d, f"widen({names}[{i}], {width * 8}, {int(type_[0] == 's')}, {bits})")
-        return
-    if one:
-        address = f"full_{'U' if space in ('shared', 'cluster') else 'W'}({address})"
-    rows = e.temporary(
-        f"load_rows(p, '{space}', {address}, {width}, {count}, {e.mask_argument()}, {op.line})"
-    )
-    for i, d in enumerate(dests):
-        bits = d.bits if isinstance(d, Reg) else max(width * 8, 16)
-        row = f"{rows}[{i}]"
-        if bits != width * 8:
-            row = f"extend({row}, '{type_}', {bits})"
-        e.assign(d, row, BITS_CODE[bits])
-
-
-@opcode("st", dests=0)
-def store(e: Emitter, op: Op) -> None:
-    if op.has("async"):
-        emit_async(e, op, typed)
-        return
-    space, count, type_ = _form(op)
-    mem, values = op.operands[0], flatten(op.operands[1])
-    assert isinstance(mem, Mem)
-    if len(values) != count:
-        raise op.unsupported(f"{len(values)} values where the vector has {count}")
-    width = type_bits(type_) // 8
-    emit_order(e, op)
-    address, one = e.address(mem, 32 if space in ("shared", "cluster") else 64)
-    if one and space not in ("local", "") and all(e.uniform(v) for v in values):
-        numbers = [e.scalar(typed(v, type_), width * 8) for v in values]
-        e.line(f"store_one(p, '{space}', {address}, {width}, [{', '.join(numbers)}], {op.line})")
-        return
-    if one:
-        address = f"full_{'U' if space in ('shared', 'cluster') else 'W'}({address})"
-    rows = [_stored_row(e, v, type_, width) for v in values]
-    e.line(
-        f"store_rows(p, '{space}', {address}, {width}, [{', '.join(rows)}], "
-        f"{e.mask_argument()}, {op.line})"
-    )
-
-
-def _stored_row(e: Emitter, value: Value, type_: str, width: int) -> str:
-    value = typed(value, type_)
-    bits = value.bits if isinstance(value, Reg) else max(width * 8, 16)
-    row = e.bits_row(value, bits)
-    return row if bits == width * 8 else f"{row}.astype(u{width})"
-
-
-@opcode("prefetch", "prefetchu", "applypriority", "discard", dests=0)
-def prefetch(e: Emitter, op: Op) -> None:
-    """Hints without effect, except that a tensor map must be there to be prefetched.
-
-    What `discard` leaves behind is undefined, so the old data are as good as any.
-    """
-    mem = op.operands[0]
-    if op.has("tensormap") and isinstance(mem, Mem):
-        address, one = e.address(mem, 64)
-        window = next((WINDOWS[q] for q in op.quals if q in ("param", "const")), 0)
-        address = f"({address} + {window})"
-        if one:
-            e.line(f"prefetch_tensor_map(p, {address}, {op.line})")
-        else:
-            lanes = e.mask_argument()
-            e.line(f"prefetch_tensor_map(p, one_of(p, {address}, {lanes}, {op.line}), {op.line})")
-
-
-@opcode("isspacep", pure=True)
-def is_space(e: Emitter, op: Op) -> None:
-    d, a = op.operands
-    space = op.quals[-1].partition("::")[0]
-    row = e.bits_row(a, 64)
-    if space == "global":
-        form = f"({row} < {min(WINDOWS.values())})"
-    else:
-        form = f"(({row} - {WINDOWS[space]}) < {WINDOW_BYTES})"
-        if op.quals[-1] in ("shared", "shared::cta"):
-            form += f" & ((({row} >> {RANK_SHIFT}) & 255) == C.rank)"
-    e.assign(d, form, "P")
-
-
-# -- runtime ---------------------------------------------------------------------------------------
+from .values import Array
 
 
 def widen(value: int, bits: int, signed: int, register: int) -> int:
@@ -219,6 +69,25 @@ def shared_peer(p: Path, rank: int, line: int) -> CTA:
     return peer
 
 
+def _wrong_cta(p: Path, address: int, line: int) -> Exception:
+    return hazard(
+        "wrong-cta",
+        f"shared address {address:#x} is in the window of CTA rank {address >> RANK_SHIFT}, "
+        f"used as an address of rank {p.C.rank}",
+        path=p,
+        line=line,
+    )
+
+
+def _refused(p: Path, space: str, error: Fault, line: int, lane: int, what: str) -> Exception:
+    """A bank's refusal as a finding; an address of another CTA's window is called what it is."""
+    address = (error.offset + p.C.shared_base) & 0xFFFFFFFF
+    if space == "shared" and error.kind == "range" and p.C.peer(address >> RANK_SHIFT):
+        if address >> RANK_SHIFT != p.C.rank:
+            return _wrong_cta(p, address, line)
+    return fault(p, error, line, lane, what)
+
+
 def bank_of(p: Path, space: str, address: int, line: int) -> tuple[Bank, int]:
     """(bank, offset in it) of one address."""
     if space == "shared" or space == "cluster":
@@ -226,14 +95,7 @@ def bank_of(p: Path, space: str, address: int, line: int) -> tuple[Bank, int]:
         if rank == p.C.rank:
             return p.C.window, address & OFFSET_MASK
         if space == "shared":
-            raise hazard(
-                "wrong-cta",
-                f"shared address {address:#x} is in the window of CTA rank {rank}, "
-                f"used as an address of rank {p.C.rank}",
-                path=p,
-                line=line,
-                cure="use .shared::cluster for the memory of other CTAs",
-            )
+            raise _wrong_cta(p, address, line)
         peer = shared_peer(p, rank, line)
         if p.C.watch is not None:
             order.peer_touched(p, peer, line)
@@ -283,13 +145,16 @@ def load_one(p: Path, space: str, address: int, width: int, count: int, line: in
 
 def store_one(p: Path, space: str, address: int, width: int, values: list[int], line: int) -> None:
     bank, offset = resolve(p, space, address, line)
+    watch, unit = p.C.watch, width * len(values)
+    before = b"" if watch is None else bank.peek(np.array([offset]), unit).tobytes()
     try:
         bank.store_one(offset, width, values)
     except Fault as error:
         raise fault(p, error, line, None, "store") from None
-    if p.C.watch is not None:
-        size = width * len(values)
-        p.C.watch.access(p, [(bank, np.array([offset]))], size, line, writes=True)
+    if watch is not None:
+        at = np.array([offset])
+        same = bank.peek(at, unit).tobytes() == before
+        watch.access(p, [(bank, at)], unit, line, writes=True, same=same)
     p.C.machine_epoch.bump()
 
 
@@ -362,7 +227,8 @@ def load_rows(
         try:
             found = bank.load(offset, width, count)
         except Fault as error:
-            raise fault(p, error, line, _lane(lanes, positions, error.position), "load") from None
+            lane = _lane(lanes, positions, error.position)
+            raise _refused(p, space, error, line, lane, "load") from None
         if positions is None:
             values = found
         else:
@@ -416,12 +282,34 @@ def store_values(
         try:
             bank.store(offset, width, values if positions is None else values[positions])
         except Fault as error:
-            raise fault(p, error, line, _lane(lanes, positions, error.position), "store") from None
+            lane = _lane(lanes, positions, error.position)
+            raise _refused(p, space, error, line, lane, "store") from None
     if watch is not None:
         after = [bank.peek(offset, unit) for bank, offset, _ in groups]
         same = all((x == y).all() for x, y in zip(before, after, strict=True))
+        for (bank, offset, positions), found in zip(groups, after, strict=True):
+            _check_lanes(p, bank, offset, values if positions is None else values[positions],
+                         found, line)  # fmt: skip
         watch.access(p, [g[:2] for g in groups], unit, line, writes=True, same=same)
     p.C.machine_epoch.bump()
+
+
+def _check_lanes(
+    p: Path, bank: Bank, offset: Array, values: Array, found: Array, line: int
+) -> None:
+    """Every lane finds what it has stored, unless another one stored something else there."""
+    wrote = np.ascontiguousarray(values).view(np.uint8).ravel()
+    if np.array_equal(wrote, found):
+        return
+    first = int(np.flatnonzero(wrote != found)[0]) * len(offset) // len(wrote)
+    where = f"{bank.name} offset {int(offset[first]):#x}"
+    raise hazard(
+        "race-lanes",
+        f"lanes of one store write different values to {where}",
+        path=p,
+        line=line,
+        bytes_=where,
+    )
 
 
 def _lane(lanes: Array | None, positions: Array | None, position: int) -> int:

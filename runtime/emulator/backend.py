@@ -106,6 +106,7 @@ class EmulatorBackend:
             handle=compiled,
             registers=entry_registers(compiled.program) or 0,
             static_smem_bytes=compiled.program.shared.size - SMEM_RESERVED_BYTES,
+            ptx=kernel.ptx,
         )
 
     def launch(

@@ -33,6 +33,7 @@ class NamedBarrier:
     arrived: dict[int, int] = field(default_factory=dict)  # warp -> PTX line
     partial: dict[int, int] = field(default_factory=dict)  # warp -> lanes that have come so far
     active: bool = False
+    reduces: bool = False  # whether this phase is of bar.red
     generation: int = 0
     votes: list[bool] = field(default_factory=list)
     results: dict[int, list[bool]] = field(default_factory=dict)
@@ -98,6 +99,11 @@ def barrier_arrive(
             p, line, f"barrier {id_} for {count or 'all'} threads",
             f"other warps wait at it for {barrier.expected or 'all'}: all must agree",
         )  # fmt: skip
+    if barrier.active and barrier.reduces != (votes is not None):
+        raise _bad_barrier(
+            p, line, f"barrier {id_}: bar.red among bar.sync or bar.arrive",
+            "one phase is one or the other",
+        )  # fmt: skip
     index = p.w.index
     if index in barrier.arrived:
         raise _bad_barrier(
@@ -105,7 +111,7 @@ def barrier_arrive(
             f"it already arrived in PTX line {barrier.arrived[index]}",
         )  # fmt: skip
     wait = BarrierWait(barrier, barrier.generation)
-    barrier.active, barrier.expected = True, count
+    barrier.active, barrier.expected, barrier.reduces = True, count, votes is not None
     if votes is not None:
         barrier.votes += votes[p.m].tolist()
     if p.C.watch is not None:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from .clocks import SCOPES
 from .emit import Emitter
 from .isa import always, opcode
+from .map_forms import emit_map_fence
 from .operands import Op
 from .report import hazard
 from .state import Path
@@ -21,6 +22,11 @@ FENCES = frozenset(
     {"mbarrier_init.release.cluster"}
     | {f"proxy.async{s}" for s in ("", ".global", ".shared::cta", ".shared::cluster")}
     | {"proxy.alias"}
+    | {
+        f"proxy.tensormap::generic.{sem}.{scope}"
+        for sem in ("acquire", "release")
+        for scope in ("cta", "cluster", "gpu", "sys")
+    }
     | {
         f"{sem}{scope}"
         for sem in ("sc.", "acq_rel.", "acquire.", "release.")
@@ -48,6 +54,8 @@ def fence(e: Emitter, op: Op) -> None:
         raise op.unsupported("this fence is not known here")
     if op.quals[0] == "mbarrier_init":
         e.line("if C.watch: init_fence(p)")
+    elif op.has("tensormap::generic"):
+        emit_map_fence(e, op)
     elif op.quals[0].startswith("proxy"):
         e.line(f"if C.watch: proxy_fence(p, '{_proxy_space(op)}')")
     elif "sync_restrict" not in ".".join(op.quals):

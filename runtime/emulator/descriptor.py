@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from .tma import SWIZZLE_MASK
+from .swizzle import SWIZZLE_MASK
 from .values import Array
 
 LAYOUT_SWIZZLE = {0: 0, 1: 128, 2: 64, 3: 32}

@@ -18,6 +18,7 @@ from ptxgen.ptx import ast, parse
 from ptxgen.spec import Dim3
 
 from . import (
+    access_forms,
     alu_bits,
     alu_int,
     atomics,
@@ -25,6 +26,7 @@ from . import (
     bulk,
     control,
     convert,
+    map_forms,
     matrix,
     mbarrier_forms,
     mma,
@@ -45,8 +47,8 @@ from .webs import split_webs
 BlockFunction: TypeAlias = Callable[[Path], int]
 # Importing these fills the opcode table.
 OPCODE_MODULES = (
-    alu_bits, alu_int, atomics, barriers, bulk, control, convert, matrix, mbarrier_forms, mma,
-    register_pool, warp, wgmma,
+    access_forms, alu_bits, alu_int, atomics, barriers, bulk, control, convert, map_forms, matrix,
+    mbarrier_forms, mma, register_pool, warp, wgmma,
 )  # fmt: skip
 
 

@@ -81,17 +81,19 @@ class Machine:
         smem_bytes: int = 0,
         params: Mapping[str, bytes],
         memory: GlobalMemory,
+        pdl: bool = False,
     ) -> Report:
         """Run one grid to its end.
 
-        `grid` counts CTAs. `params` holds the bytes of every `.param` by name. Raises LaunchError
+        `grid` counts CTAs. `params` holds the bytes of every `.param` by name. `pdl`: programmatic
+        launch, beside the grid before. Raises LaunchError
         for a launch that the entry does not allow, HazardError, Deadlock or UnsupportedPtx for
         what the program does.
         """
         kernel = self.compile(module, entry, block)
         return self.run(
             kernel, grid=grid, block=block, cluster=cluster, smem_bytes=smem_bytes, params=params,
-            memory=memory,
+            memory=memory, pdl=pdl,
         )  # fmt: skip
 
     def run(

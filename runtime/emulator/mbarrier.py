@@ -114,8 +114,8 @@ def _problem(p: Path, line: int, code: str, message: str, reason: str, cure: str
 
 def locate(p: Path, address: int, remote: bool, line: int) -> tuple[CTA, int]:
     """(CTA, offset) of a shared or generic address of an mbarrier."""
-    if address >= SHARED_WINDOW:
-        if address >= SHARED_WINDOW + WINDOW_BYTES:
+    if address >> 32:  # a generic address: others are offsets in the window
+        if not SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_BYTES:
             raise _problem(
                 p, line, "mbarrier-address", f"{address:#x} is not an address of shared memory",
                 "an mbarrier lives in shared memory", "pass a shared address",

@@ -20,6 +20,7 @@ from . import (
     functions,
     functions_bits,
     functions_float,
+    map_memory,
     matrix,
     mbarrier,
     mbarrier_forms,
@@ -142,7 +143,13 @@ NAMESPACE: dict[str, Any] = {
     "check_rank": mbarrier_forms.check_rank,
     **{
         name: getattr(tma, name)
-        for name in ("tensor_load", "tensor_store", "prefetch_tensor_map", "lane_value")
+        for name in ("tensor_load", "tensor_store", "lane_value")
+    },
+    **{
+        name: getattr(map_memory, name)
+        for name in (
+            "prefetch_tensor_map", "map_replace", "map_copy", "map_release", "map_acquire",
+        )
     },
     **{
         name: getattr(bulk, name)

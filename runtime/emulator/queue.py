@@ -5,7 +5,7 @@ signalling). The mode says when they run:
 
     eager    both at once, when the instruction is issued
     random   at moments that the seed chooses
-    latest   only when no warp can run any more
+    latest   only when no warp can run any more, and every try_wait has given up once
 
 A program that is right gives the same result in every mode: the later the steps, the more a missing
 wait shows.

@@ -32,12 +32,17 @@ def conflict(watch: Watch, view: WarpView, old: int, stamp: Stamp) -> None:
     code = _BY_EARLIER.get((agent.kind, stamp.writes), "")
     if not code and not now.is_async:
         if now.same:
-            advise(watch, "race-same-value", f"{now.verb} the value that {agent.name} has written "
+            what = "written" if stamp.writes else "read"
+            advise(watch, "race-same-value", f"{now.verb} the value that {agent.name} has {what} "
                    "there, in either order", now.path, (now.line, stamp.line))  # fmt: skip
             return
         if stamp.strong and not now.writes:
             advise(watch, "race-atomic", f"{now.verb} bytes that {agent.name} changes with an "
                    "atomic, in either order", now.path, (now.line, stamp.line))  # fmt: skip
+            return
+        if view.strong and not stamp.writes:
+            advise(watch, "race-atomic", f"{now.verb} bytes that {agent.name} has read with a "
+                   "plain load, in either order", now.path, (now.line, stamp.line))  # fmt: skip
             return
     if not code:
         narrow = view.clock.narrow.get(stamp.agent, 0) >= stamp.epoch
@@ -49,6 +54,7 @@ def conflict(watch: Watch, view: WarpView, old: int, stamp: Stamp) -> None:
         else:
             code = "race-shared" if shared else "race-global"
     earlier = "written" if stamp.writes else "read"
+    loading = code == "source-overwritten" and agent.kind == "copies"
     raise hazard(
         code,
         f"{now.verb} bytes that {agent.name} has {earlier}, and nothing orders the two",
@@ -56,6 +62,7 @@ def conflict(watch: Watch, view: WarpView, old: int, stamp: Stamp) -> None:
         line=now.line,
         lines=(stamp.line,),
         bytes_=_bytes(watch, old),
+        cure="wait on the mbarrier of the copy before changing what it reads" if loading else "",
     )
 
 

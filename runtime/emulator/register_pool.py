@@ -19,7 +19,7 @@ from .emit import Emitter
 from .isa import opcode
 from .operands import Imm, Op, Program, Reg, Sink
 from .report import RegisterUse, hazard
-from .state import PARK, Path, Warp
+from .state import CTA, PARK, Path, Warp
 from .whole_warp import require_whole_warp
 
 
@@ -41,6 +41,16 @@ class RegisterPool:
 
     def describe(self) -> str:
         return f"register pool: {self.free} registers free"
+
+
+@dataclass(frozen=True, slots=True)
+class Resize:
+    """A setmaxnreg that a warp has executed, and in which epoch when hazards are checked."""
+
+    word: str
+    count: int
+    line: int
+    epoch: int
 
 
 @dataclass(slots=True)
@@ -99,6 +109,9 @@ def set_max_registers(p: Path, increase: int, count: int, line: int) -> bool:
             f"{SETMAXNREG_MAX}",
             cure="round the count up",
         )
+    if p.token is None:
+        _check_warpgroup(p, "inc" if increase else "dec", count, line)
+        p.token = "counted"
     change = count - warp.registers
     if (change < 0) if increase else (change > 0):
         word, other = ("inc", "below") if increase else ("dec", "above")
@@ -115,11 +128,60 @@ def set_max_registers(p: Path, increase: int, count: int, line: int) -> bool:
         counts = ", ".join(f"warp {w.index} {w.registers}" for w in p.C.warps)
         p.wait = PoolWait(pool, 32 * change, counts)
         return True
+    p.token = None
     pool.free -= 32 * change
     pool.changes[warp.index] += 1
     warp.registers = count
     p.C.machine_epoch.bump()
     return False
+
+
+def _check_warpgroup(p: Path, word: str, count: int, line: int) -> None:
+    """The warps of a warpgroup execute the same setmaxnreg, and meet before the next one."""
+    warp, view = p.w, p.w.view
+    at = len(warp.resizes)
+    warp.resizes.append(Resize(word, count, line, view.epoch if view is not None else 0))
+    for other in warp.group.warps:
+        if other is warp:
+            continue
+        theirs = other.resizes[at] if len(other.resizes) > at else None
+        if theirs is not None and (theirs.word, theirs.count) != (word, count):
+            raise _differ(
+                f"setmaxnreg.{word} {count} in warp {warp.index}, .{theirs.word} {theirs.count} in "
+                f"warp {other.index} of its warpgroup", p, (line, theirs.line),
+            )  # fmt: skip
+        if at and p.C.watch is not None:
+            before = other.resizes[at - 1] if len(other.resizes) >= at else None
+            if before is None or not view.clock.has(other.view.number, before.epoch):
+                raise hazard(
+                    "setmaxnreg-order",
+                    f"a second setmaxnreg, and nothing says that warp {other.index} of the "
+                    "warpgroup has executed the first",
+                    path=p,
+                    line=line,
+                    lines=(warp.resizes[at - 1].line,),
+                )
+
+
+def check_resizes(cta: CTA) -> None:
+    """A CTA is over: the warps of every warpgroup have executed as many setmaxnreg."""
+    for group in cta.groups:
+        most = max(group.warps, key=lambda w: len(w.resizes))
+        for warp in group.warps:
+            if len(warp.resizes) < len(most.resizes):
+                missed = most.resizes[len(warp.resizes)]
+                raise _differ(
+                    f"warp {warp.index} has not executed the setmaxnreg.{missed.word} "
+                    f"{missed.count} of its warpgroup",
+                    None, (missed.line,), f"CTA {cta.name}, warp {warp.index}",
+                )  # fmt: skip
+
+
+def _differ(message: str, p: Path | None, lines: tuple[int, ...], where: str = "") -> Exception:
+    first, *rest = lines
+    return hazard(
+        "setmaxnreg-warps", message, path=p, line=first, lines=tuple(rest), where=where
+    )  # fmt: skip
 
 
 @opcode("setmaxnreg", dests=0, waits=lambda op: True)

@@ -95,11 +95,12 @@ def hazard(
     isa: str = "",
     bytes_: str = "",
     lines: tuple[int, ...] = (),
+    where: str = "",
 ) -> HazardError:
     """The error for one finding of a rule of `ptxgen.isa.rules`.
 
-    Where it happened comes from the path. `line` is the PTX line of the access at hand, `lines`
-    are those of earlier ones. What is not given comes from the rule.
+    Where it happened comes from the path, if there is one. `line` is the PTX line of the access at
+    hand, `lines` are those of earlier ones. What is not given comes from the rule.
     """
     rule = RULES[code]
     return HazardError(
@@ -109,7 +110,7 @@ def hazard(
                 severity=rule.severity,
                 message=message,
                 lines=tuple(n for n in (line, *lines) if n),
-                where=path.where() if path is not None else "",
+                where=path.where() if path is not None else where,
                 bytes_=bytes_,
                 reason=reason or rule.reason,
                 cure=cure or rule.cure,

@@ -22,7 +22,7 @@ from .mbarrier import MbarrierWait
 from .memory import Bank, GlobalMemory
 from .operands import Data
 from .queue import AsyncQueue
-from .register_pool import RegisterPool, entry_registers
+from .register_pool import RegisterPool, check_resizes, entry_registers
 from .report import RegisterUse, hazard
 from .space import WINDOWS, align_up
 from .state import CTA, PARK, RELOAD, Cluster, Epoch, Path, Warp
@@ -63,6 +63,7 @@ def check_bytes(cta: CTA) -> None:
                 f"{barrier.describe()}",
                 line=barrier.copy_line or barrier.line,
                 lines=(barrier.line,) if barrier.copy_line else (),
+                where=f"CTA {cta.name}",
             )
 
 
@@ -98,6 +99,7 @@ class Run:
         self.traces = env.DEBUG.get() >= 6
         self.registers: dict[RegisterUse, None] = {}  # of the CTAs that have run, in order
         self.gave_up_at = -1  # the epoch at which waiting try_waits were last told to give up
+        self.patient = True  # they have not been, since the last copy made a step
 
     # -- memory --------------------------------------------------------------------------------
 
@@ -193,6 +195,7 @@ class Run:
             self.active.remove(cluster)
             for cta in cluster.ctas:
                 check_bytes(cta)
+                check_resizes(cta)
                 if cta.pool is not None:
                     self.registers[cta.pool.use(cta.warps)] = None
                 for group in cta.groups:
@@ -210,7 +213,10 @@ class Run:
             if self.round():
                 self.retire()
                 continue
+            if self.machine.mode == "latest" and self.patient and self.give_up_waits():
+                continue
             if any([c.ctas[0].queue.advance() for c in self.active]):
+                self.patient = True
                 continue
             resident = self.cluster.size * (len(self.active) + 1)
             first = next(waiting, None) if resident <= self.machine.sms else None
@@ -223,7 +229,7 @@ class Run:
 
     def give_up_waits(self) -> bool:
         """Let every try_wait return false once: its time limit has passed."""
-        self.gave_up_at = self.epoch.value
+        self.gave_up_at, self.patient = self.epoch.value, False
         waits = [p for p in self.paths() if isinstance(p.wait, MbarrierWait)]
         for p in waits:
             p.expired, p.wait = True, None

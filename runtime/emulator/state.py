@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .kernel import Kernel
     from .mbarrier import Mbarrier
     from .queue import AsyncQueue, BulkGroups, CpAsyncGroups
-    from .register_pool import RegisterPool
+    from .register_pool import RegisterPool, Resize
     from .watch import WarpView, Watch
     from .wgmma_queue import WgmmaQueue
 
@@ -124,6 +124,7 @@ class Warp:
         self.paths: list[Path] = [Path(self, lanes, 0, [None] * kernel.scalars, None)]
         self.inflight = 0  # rows of class U that a pending wgmma may touch
         self.registers = 0  # per thread, as setmaxnreg sees it
+        self.resizes: list[Resize] = []  # the setmaxnreg that it has executed
         self.bulk: dict[int, BulkGroups] = {}
         self.cp_async: CpAsyncGroups | None = None
         self.cluster_arrived = 0  # lanes that have arrived at the cluster barrier and not waited
@@ -194,7 +195,7 @@ class Path:
         name = self.w.kernel.program.registers[register]
         raise hazard(
             "uninitialised-register",
-            f"{name} is used before anything was written to it",
+            f"{name} is used before anything was written to it, or to what it was made of",
             path=self,
             line=line,
             bytes_=name,

@@ -9,6 +9,8 @@ import struct
 from dataclasses import dataclass
 from functools import lru_cache
 
+MAP_BYTES = 128
+
 # Element type field: name, bytes, and the bits that fill out-of-bounds elements under NaN fill.
 ELEMENTS: dict[int, tuple[str, int, int]] = {
     0: ("u8", 1, 0), 1: ("u16", 2, 0), 2: ("u32", 4, 0), 3: ("s32", 4, 0), 4: ("u64", 8, 0),
@@ -41,8 +43,8 @@ class TensorMap:
 @lru_cache(maxsize=256)
 def decode(raw: bytes) -> TensorMap:
     """Decode 128 bytes. Raises ValueError where they are no tiled map that is understood here."""
-    if len(raw) != 128:
-        raise ValueError(f"a tensor map has 128 bytes, not {len(raw)}")
+    if len(raw) != MAP_BYTES:
+        raise ValueError(f"a tensor map has {MAP_BYTES} bytes, not {len(raw)}")
     (address,) = struct.unpack_from("<Q", raw, 0)
     (fields,) = struct.unpack_from("<I", raw, 8)
     rank = (fields >> 4 & 7) + 1

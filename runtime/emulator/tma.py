@@ -2,74 +2,34 @@
 
 A box of a tensor is moved as bytes. Elements outside the tensor read as the fill value and are not
 written; a load always writes, and signals, the bytes of the whole box. Shared memory is addressed
-in 16-byte units, and the swizzle is an XOR of address bits: bits 4-6 with bits 7-9 for 128 bytes,
-fewer for 64 and 32. It applies to absolute shared addresses.
+in 16-byte units, which are swizzled (see `swizzle`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
-from .access import resolve, shared_peer
+from .access import shared_peer
 from .faults import fault
 from .functions import lanes_of
+from .map_memory import fetch_map, map_used
 from .mbarrier import check, find
 from .memory import Bank, Fault
 from .queue import BulkGroups, Transfer
 from .report import hazard
 from .space import OFFSET_MASK, RANK_SHIFT, SHARED_WINDOW
 from .state import CTA, Path
-from .tensor_map import TensorMap, decode
+from .swizzle import swizzled_units
+from .tensor_map import TensorMap
 from .values import BF16, Array
 from .visibility import barrier_signalled
 
 ISA = "9.7.9.27 cp.async.bulk.tensor"
-SWIZZLE_MASK = {0: 0, 32: 0x10, 64: 0x30, 128: 0x70}
 _NUMPY = {"f16": np.dtype(np.float16), "bf16": BF16, "f32": np.dtype(np.float32),
           "f64": np.dtype(np.float64)}  # fmt: skip
-
-
-@lru_cache(maxsize=512)
-def swizzled_units(start: int, count: int, swizzle: int) -> Array:
-    """Where each 16-byte unit of a tile lies, relative to the unit of address `start`."""
-    address = start + 16 * np.arange(count)
-    address ^= (address >> 3) & SWIZZLE_MASK[swizzle]
-    units: Array = (address >> 4) - (start >> 4)
-    units.flags.writeable = False
-    return units
-
-
-def fetch_map(p: Path, address: int, line: int) -> TensorMap:
-    """The tensor map at a generic address."""
-    if address < p.C.params.size:
-        raise hazard(
-            "tensor-map-address",
-            f"tensor map at address {address:#x}, which is an offset in the parameter block",
-            path=p,
-            line=line,
-            reason="mov gives the offset of a parameter, not its generic address",
-            cure="cvta.param.u64 after mov.b64",
-            isa=ISA,
-        )
-    if address % 64:
-        raise hazard("misaligned", f"tensor map at {address:#x} is not aligned to 64 bytes", path=p,
-                     line=line, cure=".param .align 64 .b8 map[128]", isa=ISA)  # fmt: skip
-    bank, offset = resolve(p, "", address, line)
-    try:
-        return decode(bank.read(offset, 128).tobytes())
-    except Fault as error:
-        raise fault(p, error, line, None, "tensor map") from None
-    except ValueError as error:
-        raise hazard("tensor-map", str(error), path=p, line=line,
-                     cure="pass the bytes of an encoded tensor map", isa=ISA) from None  # fmt: skip
-
-
-def prefetch_tensor_map(p: Path, address: int, line: int) -> None:
-    fetch_map(p, address, line)
 
 
 @dataclass(slots=True)
@@ -307,6 +267,9 @@ def tensor_load(
         receivers = destinations(p, lane_value(dst, lane), lane_value(mbar, lane), mask16, line)
         for _, offset, _ in receivers:
             _check_shared(p, tmap, offset, line)
+        if p.C.watch is not None:
+            key = p.C.watch.copy_key(find(p, receivers[0][2], True, line, "a tensor load"))
+            map_used(p, lane_value(map_address, lane), key, line)
         _submit_load(p, tmap, start, receivers, line)
 
 
@@ -384,6 +347,10 @@ def tensor_store(
         _, offset = shared_offset(p, lane_value(src, lane), line, own=True)
         _check_shared(p, tmap, offset, line)
         groups = p.w.bulk.setdefault(lane, BulkGroups())
+        if p.C.watch is not None:
+            p.C.watch.bulk_agents(p.w, lane, groups)
+            key = (groups.reads_agent, groups.committed + 1)
+            map_used(p, lane_value(map_address, lane), key, line)
         transfer = _store_transfer(p, tmap, start, offset, reduction, lane, line)
         groups.open.append(transfer)
         p.C.events["tma_store"] += 1
@@ -404,7 +371,6 @@ def _store_transfer(
     watch = p.C.watch
     if watch is not None:
         groups = p.w.bulk[lane]
-        watch.bulk_agents(p.w, lane, groups)
         epoch = groups.committed + 1
         watch.range(p, p.C.window, offset, tmap.box_bytes, (groups.reads_agent, epoch), line,
                     False, "a tensor store reads")  # fmt: skip

@@ -61,6 +61,15 @@ class Now(NamedTuple):
     same: bool = False  # the store left every byte as it was
 
 
+class MapAcquire(NamedTuple):
+    """A fence.proxy.tensormap::generic.acquire: whose, in which epoch, and what it knew."""
+
+    warp: int
+    epoch: int
+    scope: int
+    clock: Clock
+
+
 @dataclass(slots=True)
 class WarpView:
     """A warp as the checks see it. `epoch` grows at everything that splits its accesses in two."""
@@ -81,6 +90,7 @@ class WarpView:
     cp_epoch: int = 1
     cp_commits: list[int] = field(default_factory=list)
     init_fence: int = 0  # the last epoch that a fence.mbarrier_init closed
+    map_releases: list[tuple[int, int]] = field(default_factory=list)  # epoch, and scope
     strong: bool = False  # of the access at hand
     inits: dict[int, int] = field(default_factory=dict)  # mbarrier.init that relaxed arrivals pass
     started: set[int] = field(default_factory=set)  # CTAs known to have started
@@ -144,6 +154,7 @@ class Watch:
         self.places: dict[int, Place] = {}
         self.locations: dict[tuple[int, int], SyncPoint] = {}
         self.swizzles: dict[tuple[int, int], int] = {}  # (CTA, page): of the tile that TMA wrote
+        self.map_acquires: dict[tuple[int, int], list[MapAcquire]] = {}  # by (bank, offset)
         self.now: Now = None  # type: ignore[assignment]  # set by every access
         self.order: tuple[str, int] | None = None  # semantics and scope of the next access
         self.grid_before = 0  # the agent of a grid that this one may run beside

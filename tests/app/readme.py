@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -43,7 +44,7 @@ def sessions() -> list[tuple[list[str], str]]:
     for block in blocks():
         for part in re.split(r"^\$ ptxgen ", block.text, flags=re.MULTILINE)[1:]:
             command, _, printed = part.partition("\n")
-            examples.append((command.split(), printed.partition("\n\n")[0].rstrip("\n")))
+            examples.append((shlex.split(command), printed.partition("\n\n")[0].rstrip("\n")))
     return examples
 
 

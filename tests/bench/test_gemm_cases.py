@@ -7,7 +7,7 @@ import pytest
 from ptxgen.configs.gemm_pick import pick
 from ptxgen.configs.gemm_shape import Gemm
 from runtime.bench.gemm_arena import PEERS
-from runtime.bench.gemm_cases import cases, chosen
+from runtime.bench.gemm_cases import LEAST, cases, chosen
 
 pytestmark = pytest.mark.unit
 
@@ -34,6 +34,7 @@ def test_every_row_of_the_table_is_there(word: str, count: int) -> None:
 def test_every_case_can_run(case) -> None:
     assert Gemm(case.problem, pick(case.problem, *case.extents)).check() == ()
     assert case.dtype in PEERS
+    assert case.group in LEAST
     assert case.flop == 2 * case.m * case.n * case.k
 
 

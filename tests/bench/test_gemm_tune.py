@@ -143,3 +143,10 @@ def test_the_command_says_why_it_cannot(words: list[str], said: str) -> None:
     result = CliRunner().invoke(app, ["tune", "gemm", *words])
     assert result.exit_code == 1
     assert said in result.stderr
+
+
+def test_the_shapes_of_the_shipped_table_are_read_and_none_is_published() -> None:
+    text = (Path(__file__).parents[2] / "examples" / "language_models.txt").read_text()
+    found = {case.extents for case in parse_shapes(text)}
+    assert len(found) > 100
+    assert not found & {case.extents for case in cases()}

@@ -179,6 +179,16 @@ LIMITS: dict[str, tuple[dict[str, Any], dict[str, Any], str, list[str]]] = {
         {"schedule": "pingpong", "tile": (64, 64), "split_k": 2},
         "split_k", ["must be 1 with schedule=pingpong", "schedule=cooperative"],
     ),
+    "stream and split": (
+        {"schedule": "stream_k", "tile": (64, 64)},
+        {"schedule": "stream_k", "tile": (64, 64), "split_k": 2},
+        "split_k", ["must be 1 with schedule=stream_k", "split_k=1"],
+    ),
+    "stream sums": (
+        {"dtype": "f16", "schedule": "stream_k"},
+        {"dtype": "f16", "acc_dtype": "f16", "schedule": "stream_k"},
+        "schedule", ["acc_dtype=f16", "acc_dtype=f32"],
+    ),
     "registers of turns": (  # 128 rows a consumer: 200 + 26 <= 232 < 208 + 26
         {"schedule": "pingpong", "tile": (128, 200), "stages": 2},
         {"schedule": "pingpong", "tile": (128, 208), "stages": 2},

@@ -195,7 +195,7 @@ configs = st.builds(
     wait_depth=st.integers(-1, 2),
     store_n=st.sampled_from([0, 0, 0, -8, 8, 24, 64, 96, 128]),
     store_slabs=st.sampled_from([0, 0, 0, -1, 1, 2, 3, 4]),
-    schedule=st.sampled_from(["cooperative", "cooperative", "pingpong"]),
+    schedule=st.sampled_from(["cooperative", "cooperative", "pingpong", "stream_k"]),
     l2_promotion=st.sampled_from([128, 0, 256, 32, -1]),
 )
 problems = st.builds(

@@ -16,20 +16,27 @@ from runtime.emulator.report import Report
 pytestmark = pytest.mark.emu
 
 
-def test_the_reference_launch_is_quick_and_exact() -> None:
+@pytest.mark.parametrize(
+    ("hazards", "budget"),
+    [
+        (False, 0.2),  # 0.06 s measured, the same as before there were checks
+        (True, 0.25),  # 0.16 s measured (2 cores of an AMD EPYC, both busy)
+    ],
+)
+def test_the_reference_launch_is_quick_and_exact(hazards: bool, budget: float) -> None:
     """Tile 128x256x64, M=256, N=512, K=512: 4 CTAs of 12 warps, 256 wgmma m64n256k16.
 
-    About 0.06 s of one core once compiled. The budget is 0.2 s of processor time, best of three,
-    so that neighbours on the machine do not decide.
+    Seconds of processor time once compiled, the best of several, so that neighbours on the machine
+    do not decide. Unchecked launches have a budget of their own, so that checks cost nobody else.
     """
     kernel = ptxgen.kernel("gemm", dtype="bf16", tile=(128, 256, 64), stages=3)
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-2, 3, (n, 512)).astype(ml_dtypes.bfloat16) for n in (256, 512))
     d = np.zeros((256, 512), ml_dtypes.bfloat16)
-    backend = EmulatorBackend()
+    backend = EmulatorBackend(hazards=hazards)
     runtime.launch(kernel, a=a, b=b, d=d, backend=backend)  # compiles
     times = []
-    for _ in range(3):
+    while len(times) < 3 or (min(times) >= budget and len(times) < 10):
         d[...] = 9
         start = time.thread_time()
         runtime.launch(kernel, a=a, b=b, d=d, backend=backend)
@@ -41,7 +48,8 @@ def test_the_reference_launch_is_quick_and_exact() -> None:
     assert report.events["wgmma"] == 256
     assert report.events["tma_load"] == 64
     assert report.count("wgmma.mma_async") == 4 * 256
-    assert min(times) < 0.2
+    assert report.advice == ()
+    assert min(times) <= budget
 
 
 def test_compiled_kernels_are_shared() -> None:

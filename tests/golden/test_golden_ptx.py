@@ -20,7 +20,7 @@ pytestmark = pytest.mark.unit
 FOLDER = Path(__file__).parent
 # One of each kind: the default, with everything on; the smallest, with a cluster of one; K split
 # and swapped, with partial sums and a transposed store; a batch of fp8 in the largest cluster; two
-# consumers that take turns.
+# consumers that take turns; clusters that share out tiles.
 KERNELS = {
     "gemm/default.ptx": "gemm",
     "gemm/small_f32.ptx": "gemm:tile=64x64x64,out_dtype=f32,stages=2,cluster=1x1,wait_depth=0",
@@ -30,6 +30,7 @@ KERNELS = {
     "gemm/gated.ptx": "gemm:gated=1,activation=silu,tile=64x32,cluster=1x1,stages=2",
     "quantize/row.ptx": "quantize",
     "gemm/pingpong.ptx": "gemm:schedule=pingpong,tile=64x64,stages=3",
+    "gemm/stream_k.ptx": "gemm:schedule=stream_k,tile=64x64,stages=3",
     "gemm/fp8_batched.ptx": "gemm:dtype=e4m3,out_dtype=e5m2,batched=1,tile=64x64,cluster=2x2",
 }
 

@@ -239,6 +239,36 @@ except Exception as error:
 
 
 @check
+def a_hang_names_the_command_that_replays_it() -> None:
+    # 16 bytes too many are announced, so no consumer ever goes on. The process must end by itself:
+    # the kernel runs for as long as it does.
+    printed = in_a_new_process(
+        """
+import os, shlex, subprocess, torch, runtime
+from dataclasses import replace
+from ptxgen import Kernel, kernel
+from ptxgen.templating import Rendered
+
+good = kernel("gemm", tile=(64, 64, 64), stages=2, cluster=(1, 1))
+text = good.ptx.replace("_, [%full_s], 16384;", "_, [%full_s], 16400;")
+assert text != good.ptx
+bad = Kernel(replace(good.source, rendered=Rendered(text, good.ptx.chains)))
+a, b, d = (torch.zeros(64, k, dtype=torch.bfloat16, device="cuda") for k in (192, 192, 64))
+runtime.launch(bad, a=a, b=b, d=d)
+try:
+    runtime.wait(d, timeout_s=5)
+except Exception as error:
+    (command,) = [row for row in str(error).splitlines() if "ptxgen check" in row]
+    words = [sys.executable, "-m", "ptxgen", *shlex.split(command)[1:]]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=sys.path[0])
+    print(type(error).__name__, done.returncode, "error deadlock" in done.stdout, flush=True)
+os._exit(0)
+"""
+    )
+    assert printed.split() == ["LaunchError", "1", "True"], printed
+
+
+@check
 def copies_between_host_and_gpu() -> None:
     t = torch()
     cuda, stream = backend(), StreamRef(handle=0, device="cuda:0")

@@ -32,6 +32,7 @@ REFERENCES = (
     "gemm:swap_ab=1,cluster=1x1,tile=64x16,stages=max", "gemm:dtype=tf32,tile=128x128",
     "gemm:dtype=e4m3,b_dtype=e5m2,cluster=2x2,tile=64x128", "gemm:dtype=u8,b_dtype=s8",
     "gemm:schedule=pingpong,tile=128x128", "gemm:schedule=pingpong,tile=64x256,cluster=1x1",
+    "gemm:schedule=stream_k,stages=3", "gemm:schedule=stream_k,tile=64x32,cluster=1x1,batched=1",
     "gemm:dtype=f16,acc_dtype=f16", "gemm:alpha=1,beta=1,bias=row,activation=gelu",
 )  # fmt: skip
 

@@ -31,6 +31,8 @@ REFERENCES = (
     "gemm:dtype=e4m3,out_dtype=e5m2",  # fp8 D
     "gemm:dtype=f16,acc_dtype=f16",  # packed sums
     "gemm:schedule=pingpong,tile=64x64",  # consumers in turns
+    "gemm:schedule=stream_k,tile=64x64,stages=3",  # clusters share out tiles
+    "gemm:schedule=stream_k,tile=64x64,stages=3,cluster=1x1",  # or single CTAs
     "gemm:dtype=u8,b_dtype=s8",  # integer sums, a later PTX version
     "gemm:alpha=1,activation=gelu,tile=64x64",  # only a factor and a function
     "gemm:bias=column,activation=relu,tile=64x64",  # bias along rows

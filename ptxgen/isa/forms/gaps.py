@@ -11,7 +11,6 @@ from collections.abc import Mapping
 _CARRY = "the carry flag is not modelled"
 _F64_ROUNDING = "f64 is rounded to nearest only"
 _B128 = "there are no 128-bit registers"
-_MAP = "maps are not changed by kernels: they are made by the host"
 _XORSIGN = ".xorsign.abs is not executed"
 
 REFUSED: Mapping[str, str] = {
@@ -35,6 +34,4 @@ REFUSED: Mapping[str, str] = {
     "cvt.pack:*": ".pack is not executed",
     "cvt.pack8:*": ".pack is not executed",
     "createpolicy.range:*": "a hint that the emulator has no cache for",
-    "tensormap.*": _MAP,
-    "fence.proxy.tensormap.*": _MAP,
 }

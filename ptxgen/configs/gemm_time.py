@@ -1,0 +1,223 @@
+"""The time of a GEMM with one config: a small model, made of what its main loops wait for.
+
+A stage takes as long as the slower of wgmma and its feed from L2, plus a part of the faster one:
+both draw on one power budget. Tiles run in waves of clusters; the last wave, which is seldom full,
+shares L2 with fewer. However many SMs work, device memory has to bring every operand once. Around
+all that stand the launch, the filling of the ring, the exchange of partial sums and the store of
+the last D.
+
+`Work` counts, `Rates` says what a count costs, `score` puts the two together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil
+
+from ptxgen.configs.base import to_text
+from ptxgen.configs.gemm import GemmConfig, GemmProblem
+from ptxgen.configs.gemm_shape import Gemm, Operand
+from ptxgen.configs.gemm_table import Winner
+from ptxgen.models.feed import feed
+from ptxgen.models.waves import Waves
+
+LINE_BYTES = 128  # of L2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """What things cost on one chip. Cycles are those of one SM."""
+
+    cycles_per_us: float = 1_755
+    tensor_share: float = 0.88  # of the wgmma rate is held at full power
+    overlap: float = 0.2  # of the time of the faster of wgmma and L2 that is felt
+    l2_bytes: float = 56  # a cycle, that one SM gets when all read at once ...
+    sm_bytes: float = 70  # ... and at most, when few do
+    empty: float = 1.0  # rows outside of an array are loaded (as zeros) at this many times more
+    straddle: float = 0.6  # rows that no 128-byte line holds alone: this many times the price more
+    stage: float = 0.0  # cycles that a stage takes beside wgmma and loads
+    shared: float = 0.0  # ... more, where CTAs wait for each other's loads ...
+    together: float = 0.0  # ... and where consumers share a tile
+    memory_bytes: float = 4.1e6  # a microsecond, from device memory
+    sm_memory_bytes: float = 0.06e6  # of it, what one SM can draw
+    launch_us: float = 1.0
+    fill: float = 600  # cycles from the launch to the first wgmma
+    cluster: float = 2_200  # cycles: CTAs that share loads start and end together
+    store_bytes: float = 64  # a cycle, D from registers through shared memory
+    turn: float = 100  # cycles of handing the tensor cores over, where consumers take turns
+    split: float = 500  # cycles that CTAs which share K wait for each other ...
+    split_bytes: float = 10  # ... and a cycle of reading each other's sums
+
+
+H200 = Rates()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What one config does for one product, counted. Bytes and cycles are of one CTA."""
+
+    waves: Waves
+    stages: int  # of K, that a CTA goes through for one tile
+    wgmma: float  # cycles of the tensor cores for one stage
+    loaded: float  # bytes from L2 for one stage ...
+    outside: float  # ... those of them that lie outside of the arrays ...
+    straddling: float  # ... and those in rows that straddle lines of L2
+    active: int  # CTAs of a full wave ...
+    tail: int  # ... and of the last
+    stored: int  # bytes of D of one tile
+    partial: int  # bytes of sums that CTAs which share K read from each other
+    shares: bool  # whether CTAs share loads
+    together: bool  # whether consumers share a tile
+    turns: bool  # whether consumers take whole tiles in turns
+    moved: int  # bytes of all operands and D
+    sharers: int  # CTAs that share each load of the larger operand
+
+    @classmethod
+    def of(cls, g: Gemm, m: int, n: int, k: int, sms: int, batches: int) -> Work:
+        rows, columns = (n, m) if g.swapped else (m, n)
+        waves = Waves(
+            m_tiles=ceil(rows / (g.tile_m * g.cluster_m)),
+            n_tiles=ceil(columns / (g.d_columns * g.cluster_n)),
+            batches=batches,
+            cluster_size=g.cluster_size,
+            resident_ctas=_resident(sms, g.cluster_size),
+        )
+        p = g.problem
+        loads = [_loaded(g.a, rows, k), _loaded(g.b, columns * g.problem.halves, k)]
+        return cls(
+            waves=waves,
+            stages=ceil(ceil(k / g.tile_k) / g.split_k),
+            wgmma=g.readers * g.wgmma_per_stage * feed(n=g.tile_n).cycles,
+            loaded=sum(load[0] for load in loads),
+            outside=sum(load[1] for load in loads),
+            straddling=sum(load[2] for load in loads),
+            active=max(waves.grid_ctas, 1),
+            tail=max(waves.tail_tiles * g.cluster_size, 1),
+            stored=g.tile_m * g.tile_n * p.output.bytes,
+            partial=g.tile_m * g.tile_n * 4 if g.split_k > 1 else 0,
+            shares=g.destinations > 1,
+            together=g.readers > 1,
+            turns=g.turns,
+            moved=batches * (p.a.bits // 8 * k * (m + p.halves * n) + p.output.bytes * m * n),
+            sharers=(g.a if rows > columns else g.b).sharers,
+        )
+
+
+def _resident(sms: int, cluster_size: int) -> int:
+    """CTAs at once. Clusters of four and more leave SMs of uneven GPCs idle: 12 of 132."""
+    whole = sms if cluster_size <= 2 else sms * 10 // 11
+    return max(whole // cluster_size, 1) * cluster_size
+
+
+def _loaded(operand: Operand, extent: int, k: int) -> tuple[float, float, float]:
+    """Bytes of an operand that this CTA asks for; of them, outside of the array; straddling."""
+    asked = operand.bytes / operand.sharers
+    pitch = (k if operand.major == "k" else extent) * operand.storage.bytes
+    straddles = pitch % LINE_BYTES != 0
+    return asked, asked * max(1 - extent / operand.extent, 0.0), asked * straddles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """What the model says of one candidate, in microseconds; `us` decides."""
+
+    config: GemmConfig
+    waves: Waves
+    bound: str  # what a main loop waits for: wgmma or L2
+    loop_us: float  # main loops of all waves
+    memory_us: float  # every operand and D through device memory once
+    edge_us: float  # launch, fill, partial sums, the last store
+    stream_sharers: int  # see `Work.sharers`
+    measured: Winner | None = None  # why it stands first, if the model does not put it there
+
+    @property
+    def us(self) -> float:
+        return max(self.loop_us, self.memory_us) + self.edge_us
+
+    @property
+    def order(self) -> tuple[float, float, int]:
+        """Least first: time; where memory decides, the shorter loop; then who shares the stream.
+
+        At 128 x 8192 x 8192 tiles of 64 x 128 in clusters 2x1 took 37.8 us, of 128 x 64 in 1x2
+        40.9: multicast pays more for what comes from memory than for what lies in L2.
+        """
+        streams = self.memory_us > self.loop_us
+        return self.us, self.loop_us, -self.stream_sharers if streams else 0
+
+    @property
+    def fields(self) -> str:
+        """The config as a kernel reference has it."""
+        return to_text(self.config) or "the default"
+
+    @property
+    def why(self) -> str:
+        """What the time is made of: the larger of main loops and device memory, and the edges."""
+        w = self.waves
+        loops = f"{w.waves} waves of {w.clusters} clusters, {w.efficiency:.0%} busy"
+        if self.memory_us > self.loop_us:
+            return f"device memory {self.memory_us:.1f} us, loops {self.loop_us:.1f} ({loops})"
+        return f"{self.bound} for {self.loop_us:.1f} us ({loops})"
+
+    def explain(self) -> str:
+        """The candidate, its time and the reasons in one line."""
+        text = f"{self.fields}: {self.why} + {self.edge_us:.1f} at the edges = {self.us:.1f} us"
+        if self.measured is not None:
+            text += f"; measured: {self.measured.us:.1f} us, the fastest of its class"
+        return text
+
+
+def score(
+    problem: GemmProblem, config: GemmConfig, m: int, n: int, k: int, sms: int, batches: int = 1,
+    rates: Rates = H200,
+) -> Score:  # fmt: skip
+    """The model's time for one candidate on `batches` products of [m, k] by [n, k]."""
+    g = _gemm(problem, config)
+    work = Work.of(g, m, n, k, sms, batches)
+    terms = times(work, rates, sms)
+    return Score(
+        config=config,
+        waves=work.waves,
+        bound=bound(work, rates, sms),
+        loop_us=terms[0],
+        memory_us=terms[1],
+        edge_us=terms[2],
+        stream_sharers=work.sharers,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _gemm(problem: GemmProblem, config: GemmConfig) -> Gemm:
+    return Gemm(problem, config)
+
+
+def times(w: Work, r: Rates, sms: int) -> tuple[float, float, float]:
+    """(loops, memory, edges) in microseconds."""
+    full, last = _stage(w, r, w.active, sms), _stage(w, r, w.tail, sms)
+    store = w.stored / r.store_bytes
+    edge = store + (r.split + w.partial / r.split_bytes if w.partial else 0.0)
+    loop = w.stages * full
+    tile = max(loop + r.turn, edge) if w.turns else loop + edge
+    loops = max(w.waves.waves - 1, 0) * tile + min(w.waves.waves, 1) * w.stages * last
+    memory = w.moved / min(r.memory_bytes, w.active * r.sm_memory_bytes)
+    edges = r.launch_us + (edge + r.fill + w.shares * r.cluster) / r.cycles_per_us
+    return loops / r.cycles_per_us, memory, edges
+
+
+def _parts(w: Work, r: Rates, active: int, sms: int) -> tuple[float, float]:
+    """Cycles of wgmma and of L2 for one stage, while `active` CTAs share L2."""
+    loaded = w.loaded + r.empty * w.outside + r.straddle * w.straddling
+    return w.wgmma / r.tensor_share, loaded / min(r.sm_bytes, r.l2_bytes * sms / active)
+
+
+def _stage(w: Work, r: Rates, active: int, sms: int) -> float:
+    """Cycles of one stage of one CTA."""
+    wgmma, l2 = _parts(w, r, active, sms)
+    waits = r.stage + w.shares * r.shared + w.together * r.together
+    return max(wgmma, l2) + r.overlap * min(wgmma, l2) + waits
+
+
+def bound(w: Work, r: Rates, sms: int) -> str:
+    """What decides the time of a stage in a full wave."""
+    wgmma, l2 = _parts(w, r, w.active, sms)
+    return "wgmma" if wgmma >= l2 else "L2"

@@ -1,0 +1,96 @@
+"""Lines of the contract on top of the kernel that only some members have, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ptxgen.configs.gemm_shape import Gemm
+from ptxgen.kernels.gemm_schedule import turns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contract:
+    """Each a part of the contract: lines from the column in which its text starts."""
+
+    order: tuple[str, ...]  # what TMA does at the edges, and the order of summation
+    arrays: tuple[str, ...]
+    grid: tuple[str, ...]
+    roles: tuple[str, ...]
+    empty_arrivers: str
+    cta_barriers: tuple[str, ...]  # rows of the barrier table
+    named_barriers: tuple[str, ...]
+
+
+def contract(g: Gemm) -> Contract:
+    return Contract(
+        order=tuple(_order(g)),
+        arrays=tuple(_arrays(g)),
+        grid=_grid(g),
+        roles=("They take turns, tile by tile: one stores while the other multiplies.",)
+        if g.turns
+        else (),
+        empty_arrivers=empty_arrivers(g),
+        cta_barriers=tuple(_cta_barriers(g)),
+        named_barriers=tuple(_named_barriers(g)),
+    )
+
+
+def empty_arrivers(g: Gemm) -> str:
+    """Who reports a free stage, in words."""
+    if g.turns:
+        owner = "every CTA" if g.destinations > 1 else "the tile"
+        return f"one thread of {owner}'s consumer"
+    return "one thread a consumer" + (" of every CTA" if g.destinations > 1 else "")
+
+
+def _order(g: Gemm) -> Iterator[str]:
+    if g.streams:
+        yield "load and clips on store. An element is summed by one warpgroup in ascending k, or in"
+        yield "parts where clusters share its tile, added in ascending k: the same bits every run"
+        yield "of one grid; another one cuts elsewhere."
+        return
+    yield "load and clips on store. An element is summed by one warpgroup in ascending k: the"
+    yield "same bits every run, on any grid."
+    if g.split_k > 1:
+        yield (
+            f"Here {g.split_k} warpgroups sum a part of k each, and add the parts in ascending "
+            "order."
+        )
+
+
+def _arrays(g: Gemm) -> Iterator[str]:
+    if g.swapped:
+        yield "Swapped: the rows of a tile run along N of D, its columns along M."
+    if g.problem.batched:
+        yield "Arrays have a batch axis in front: D[i] = A[i] B[i]."
+
+
+def _grid(g: Gemm) -> tuple[str, ...]:
+    if g.streams:
+        return (
+            "1-D and persistent: clusters share out the stages of the first stream_tiles cluster",
+            "tiles, and cluster c computes the tiles c, c + clusters, ... behind them. With",
+        )
+    return ("1-D and persistent: cluster c computes cluster tiles c, c + clusters, ... With",)
+
+
+def _cta_barriers(g: Gemm) -> Iterator[str]:
+    if g.split_k > 1:
+        arrivals = g.split_k * g.consumers
+        for name, waiters in (
+            ("shown", "consumers, before they add up"),
+            ("seen", "consumers, before the next partials"),
+        ):
+            yield f"{name:<10} {arrivals:<3} one thread a consumer of every CTA  0        {waiters}"
+
+
+def _named_barriers(g: Gemm) -> Iterator[str]:
+    if g.turns:
+        numbers = turns(g)
+        yield (
+            f"bar {numbers.barrier}+c    {numbers.threads} threads: c waits, the other tells  -"
+            "        consumer c, before its tile"
+        )
+    if g.streams:
+        yield "flags      a helper's consumer, behind its sums    -        the owner, same consumer"
