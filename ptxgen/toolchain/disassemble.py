@@ -27,6 +27,7 @@ from ptxgen.toolchain.process import run_tool, scratch_folder
 from ptxgen.toolchain.sass import Instruction, Sass, SassFunction
 
 TIMEOUT_S = 300.0
+INSTRUCTION_BYTES = 16  # of every chip since sm_70
 _OPTIONS = ("-json",)
 _INPUT = "kernel.cubin"
 _MEMORY_ENTRIES = 256
@@ -98,7 +99,7 @@ def parse_json(
         header, functions = json.loads(text)
         notes = header.get(".note.nv.tkinfo", {})
         return Sass(
-            functions=tuple(_function(f, lines or {}) for f in functions),
+            functions=tuple(_function(f, lines or {}) for f in _whole(functions)),
             cubin_sha256=cubin_sha256,
             ptxas=notes.get("tki_toolVersion", "").rpartition("V")[2],
             nvdisasm=nvdisasm,
@@ -111,22 +112,41 @@ def parse_json(
         ) from error
 
 
+def _whole(functions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Functions of whole sections.
+
+    nvdisasm 13.0 lists the helpers of an entry (".func", division) as functions of their own behind
+    it, while its length is that of them all; later ones list them as the entry's instructions.
+    """
+    whole: list[Mapping[str, Any]] = []
+    end = missing = 0
+    for raw in functions:
+        rows = raw["sass-instructions"]
+        if missing and int(raw["start"]) == end:
+            whole[-1] = {**whole[-1], "sass-instructions": whole[-1]["sass-instructions"] + rows}
+            missing -= len(rows)
+        else:
+            whole.append(raw)
+            end, missing = int(raw["start"]), int(raw["length"]) // INSTRUCTION_BYTES - len(rows)
+        end += len(rows) * INSTRUCTION_BYTES
+    return whole
+
+
 def _function(raw: Mapping[str, Any], lines: Mapping[str, LineTable]) -> SassFunction:
     name = str(raw["function-name"])
     rows = raw["sass-instructions"]
     start = int(raw["start"])
-    size = int(raw["length"]) // len(rows) if rows else 0
     table = lines.get(name, LineTable(rows=()))
     return SassFunction(
         name=name,
         instructions=tuple(
             Instruction(
-                address=start + size * index,
+                address=start + INSTRUCTION_BYTES * index,
                 opcode=row["opcode"],
                 operands=row.get("operands", ""),
                 predicate=row.get("predicate", ""),
                 function=name,
-                line=table.line_at(start + size * index),
+                line=table.line_at(start + INSTRUCTION_BYTES * index),
             )
             for index, row in enumerate(rows)
         ),
