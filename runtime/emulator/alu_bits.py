@@ -130,6 +130,9 @@ def video(e: Emitter, op: Op) -> None:
     types, rest = op.quals[:3], op.quals[3:]
     if set(types) - {"u32", "s32"} or rest not in ((), ("sat",)) or len(op.operands) != 3:
         raise op.unsupported("only whole words, without a second operation, are known here")
+    unknown = types[1] != types[2] or (op.opcode == "vadd" and types[1] == "u32")
+    if rest and types[0] == "u32" and unknown:
+        raise op.unsupported("how the H200 saturates this to u32 is not understood")
     d, *sources = op.operands
     x, y = (
         f"{e.bits_row(v, 32)}.view(DT_{'I' if t == 's32' else 'U'}).astype(DT_X)"

@@ -30,8 +30,8 @@ def _check(op: Op) -> tuple[str, str]:
     ordered = op.opcode in ("min", "max")
     if op.has("abs", "xorsign") and not (ordered and op.has("abs") and op.has("xorsign")):
         raise op.unsupported(".xorsign.abs is for min and max")
-    if op.has("oob") and not (op.opcode == "fma" and type_ in HALF_TYPES):
-        raise op.unsupported(".oob is for fma of halves")
+    if op.has("oob"):
+        raise op.unsupported("what .oob gives is not known: the H200 and the manual differ")
     return type_, next((q for q in op.quals if q in ROUNDING), "rn")
 
 
@@ -147,10 +147,6 @@ def fused(e: Emitter, op: Op) -> None:
         write(e, op, d, f"fma_{type_}({x}, {y}, {z})", type_)
     elif type_ == "f64":
         write(e, op, d, f"directed_f64('fma', '{mode}', {x}, {y}, {z})", type_)
-    elif op.has("oob"):
-        bits = ", ".join(_half_bits(e, v, type_) for v in sources)
-        row = f"fma_odd({x}, {y}, {z}, '{mode}')"
-        write(e, op, d, f"where(out_of_bounds({bits}), 0.0, {row})", type_, exact=False)
     else:
         # Products of f32 (24 bits) and of halves are exact in f64, so only the sum is inexact.
         write(e, op, d, f"fma_odd({x}, {y}, {z}, '{mode}')", type_, exact=False)

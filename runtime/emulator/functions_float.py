@@ -87,12 +87,6 @@ def xor_sign(result: Array, x: Array, y: Array) -> Array:
     return np.asarray(np.copysign(result, np.where(negative, -1, 1).astype(result.dtype)))
 
 
-def out_of_bounds(*bits: Array) -> Array:
-    """Where a half is the NaN that fills tensors outside, 0x7FFF (PTX ISA 5.5.2, OOB-NaN)."""
-    found = [row.view(U16) == U16(HALF_NAN) for row in bits]
-    return np.asarray(np.logical_or.reduce(found))
-
-
 def _make_odd(s: Array, error: Array) -> Array:
     """A rounded-to-nearest f64 and the sign of what rounding lost, as an odd value."""
     bits = s.view(U64)

@@ -104,7 +104,7 @@ NAMESPACE: dict[str, Any] = {
             "rcp_odd", "reciprocal", "fma_f32", "fma_f64", "round_f32", "round_f64", "f16_to_f64",
             "bf16_to_f32", "bf16_to_f64", "f64_to_f16", "f64_to_bf16", "is_normal", "is_subnormal",
             "approx_sqrt", "approx_rcp", "approx_rsqrt", "approx_ex2", "approx_lg2", "cut_low_word",
-            "approx_sin", "approx_cos", "approx_tanh", "xor_sign", "out_of_bounds",
+            "approx_sin", "approx_cos", "approx_tanh", "xor_sign",
         )
     },
     "directed_f64": functions_f64.directed_f64, "carry_sum": alu_carry.carry_sum,
