@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
 SLICE_BLOCKS = 512  # basic blocks that a path may run before the next one has its turn
 SPIN_BLOCKS = 64  # the longest loop that is recognised as spinning
-QUIET_TURNS = 64  # turns of random length in which nothing changes, until spinning is looked for
+# A random schedule lets warps spin, but not for ever: the cluster that they wait for may start only
+# when nobody else can go on.
+QUIET_TURNS = 64
 PRIORITY_CHANGES, PRIORITY_TURNS = 3, 200  # changes of priority, and the turns they fall in
 
 
@@ -97,8 +99,8 @@ class Run:
         self.priorities: dict[int, float] = {}
         self.turns = 0
         self.changes = {self.rng.randrange(1, PRIORITY_TURNS) for _ in range(PRIORITY_CHANGES)}
+        self.quiet = 0  # turns in a row that used up their share and changed nothing
         self.traces = env.DEBUG.get() >= 6
-        self.quiet = 0  # turns in a row that used up their share, and changed nothing
         self.registers: dict[RegisterUse, None] = {}  # of the CTAs that have run, in order
         self.gave_up_at = -1  # the epoch at which waiting try_waits were last told to give up
         self.patient = True  # they have not been, since the last copy made a step
@@ -171,7 +173,6 @@ class Run:
             )  # fmt: skip
             cta.params, cta.consts, cta.globals_base = self.params, self.consts, self.globals_base
             cta.queue = queue
-            cta.sums = self.machine.sums
             cta.watch = self.watch
             entry = entry_registers(self.kernel.program)
             if entry is not None:
@@ -302,9 +303,12 @@ class Run:
                     f"no end after {self.machine.max_blocks:,} basic blocks: {p.where()} is at PTX "
                     f"line {self.kernel.line(p.pc)}; raise max_blocks if the program is that long"
                 )
-            self.quiet = self.quiet + 1 if epoch == self.epoch.value else 0
-            if self.quiet > (QUIET_TURNS if self.machine.schedule == "random" else 0):
-                self.park_if_spinning(p)
+            if epoch == self.epoch.value:
+                self.quiet += 1
+                if self.machine.schedule != "random" or self.quiet > QUIET_TURNS:
+                    self.park_if_spinning(p)
+        if epoch != self.epoch.value:
+            self.quiet = 0
         p.C.queue.between_warps()
 
     def advance(self, p: Path, budget: int) -> bool:

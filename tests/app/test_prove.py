@@ -41,7 +41,7 @@ def rows(heading: str) -> list[list[str]]:
 
 
 def test_the_page_says_what_it_should_of_its_kernels() -> None:
-    """150 schedules, nothing found; at least 95 % killed, and equivalents do not hide the rest.
+    """150 schedules, nothing found; at least 95 % killed of all, and every survivor is shown.
 
     The page tells of the commit that it names: a kernel that came later is on the next one.
     `test_proofs` has all of them every time.
@@ -51,10 +51,10 @@ def test_the_page_says_what_it_should_of_its_kernels() -> None:
     assert [name for name in PROOFS if name in table] == list(table)
     for cells in table.values():
         schedules, findings, mutants, killed, _, survived, equivalent, score, raw = cells
-        assert (schedules, findings, survived) == ("150", "0", "0")
-        assert int(mutants) == int(killed) + int(equivalent)
-        assert float(score.rstrip(" %")) == 100.0
-        assert float(raw.rstrip(" %")) >= 95.0
+        assert (schedules, findings) == ("150", "0")
+        assert int(mutants) == int(killed) + int(survived) + int(equivalent)
+        assert min(float(score.rstrip(" %")), float(raw.rstrip(" %"))) >= 95.0
+    assert len(rows("Survivors")) == sum(int(cells[5]) for cells in table.values())
 
 
 def test_every_equivalent_has_its_rule_on_the_page() -> None:
