@@ -171,6 +171,7 @@ class ArrayMeta:
     address: int = 0
     device: str = "cpu"  # "cpu" or "cuda:N"
     writable: bool = True
+    padded: bool = False  # what lies behind each row, up to 16 bytes, may be written with it
 
     @property
     def size(self) -> int:

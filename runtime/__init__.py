@@ -3,6 +3,7 @@
     launch      run a kernel on arrays of any framework
     prepare     check once, then launch at the cost of the driver call alone
     wait        until queued work has run; a hang becomes an error
+    padded      a result whose rows may be written to the end of their last 16 bytes
     tensor_map  the 128 bytes of an array's tensor map
     ops         operations on arrays: `ops.gemm(a, b)`
 
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from runtime import ops as ops
+    from runtime.buffers import padded as padded
     from runtime.launcher import launch as launch
     from runtime.launcher import prepare as prepare
     from runtime.launcher import wait as wait
@@ -25,9 +27,10 @@ _HOMES = {
     "launch": "launcher",
     "prepare": "launcher",
     "wait": "launcher",
+    "padded": "buffers",
     "tensor_map": "tensor_maps",
 }
-__all__ = ["launch", "ops", "prepare", "tensor_map", "wait"]
+__all__ = ["launch", "ops", "padded", "prepare", "tensor_map", "wait"]
 
 
 def __getattr__(name: str) -> object:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from ptxgen.spec import ArrayMeta
 from runtime import dlpack
 from runtime.backend import ArrayRef
 
+ROW_BYTES = 16  # what TMA stores is a multiple of
 _UNKNOWN_CUDA = "cuda"  # `__cuda_array_interface__` does not say which GPU; the cuda backend asks
 
 
@@ -87,14 +89,30 @@ def host_bytes(ref: ArrayRef) -> np.ndarray:
 
 
 def span(meta: ArrayMeta) -> tuple[int, int]:
-    """The address range [low, high) that the elements of an array touch; empty for no elements."""
+    """The address range [low, high) that the elements of an array touch; empty for no elements.
+
+    The rows of a padded array count to the end of their last 16 bytes.
+    """
     if meta.size == 0:
         return meta.address, meta.address
     low = high = meta.address
     for extent, stride in zip(meta.shape, meta.strides, strict=True):
         reach = (extent - 1) * stride
         low, high = low + min(reach, 0), high + max(reach, 0)
-    return low, high + dtypes.dtype(meta.dtype).bytes
+    high += dtypes.dtype(meta.dtype).bytes
+    return low, high + -high % ROW_BYTES if meta.padded else high
+
+
+def padded(x: object) -> ArrayRef:
+    """Array `x` for a launch that may also write what lies behind its rows.
+
+    TMA stores whole 16-byte units, so rows of another length are written up to the end of their
+    last one. Launches refuse such results, unless this says that the bytes behind the rows (the
+    last one's too) are there and belong to nobody else: `padded(numpy.empty((M, 72))[:, :71])`.
+    PTX ISA: 9.7.9.27 cp.async.bulk.tensor; that it is so was measured.
+    """
+    ref = borrow("x", x)
+    return replace(ref, meta=replace(ref.meta, padded=True))
 
 
 def overlap(a: ArrayMeta, b: ArrayMeta) -> bool:

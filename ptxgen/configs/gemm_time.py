@@ -33,26 +33,26 @@ class Rates:
     The defaults were fitted by `examples/fit_pick.py` to searches over 200 random bf16 shapes.
     """
 
-    cycles_per_us: float = 1_760
-    tensor_share: float = 0.924  # of the wgmma rate is held at full power
-    overlap: float = 0.276  # of the time of the faster of wgmma and L2 that is felt
-    l2_bytes: float = 59.4  # a cycle, that one SM gets when all read at once ...
-    sm_bytes: float = 254  # ... and at most, when few do
-    empty: float = 3.85  # rows outside of an array are loaded (as zeros) at this many times more
-    straddle: float = 0.326  # rows that cross lines cost this many times more ...
-    cut: float = 0.784  # ... and where they cut sectors, too, this
-    shared: float = 80  # cycles of a stage that CTAs wait for each other's loads ...
-    joint: float = 38  # ... and that consumers which share a tile wait for each other
-    memory_bytes: float = 4.38e6  # a microsecond, from device memory
-    sm_memory_bytes: float = 0.0917e6  # of it, what one SM can draw
-    felt: float = 0.031  # of the shorter of main loops and device memory
-    launch_us: float = 0.964
-    fill: float = 1_020  # cycles from the launch to the first wgmma
-    cluster: float = 859  # cycles: CTAs that share loads start and end together
-    store_bytes: float = 20.0  # a cycle, D from registers through shared memory
-    box: float = 138  # cycles of each box of D that is stored
-    split: float = 1_830  # cycles that CTAs which share K wait for each other ...
-    split_bytes: float = 18.8  # ... and a cycle of reading each other's sums
+    cycles_per_us: float = 1_739
+    tensor_share: float = 0.9276  # of the wgmma rate is held at full power
+    overlap: float = 0.136  # of the time of the faster of wgmma and L2 that is felt
+    l2_bytes: float = 59.28  # a cycle, that one SM gets when all read at once ...
+    sm_bytes: float = 253.7  # ... and at most, when few do
+    empty: float = 3.873  # rows outside of an array are loaded (as zeros) at this many times more
+    straddle: float = 0.4306  # rows that cross lines cost this many times more ...
+    cut: float = 0.7985  # ... and where they cut sectors, too, this
+    shared: float = 82.1  # cycles of a stage that CTAs wait for each other's loads ...
+    joint: float = 55.44  # ... and that consumers which share a tile wait for each other
+    memory_bytes: float = 4.405e6  # a microsecond, from device memory
+    sm_memory_bytes: float = 9.434e4  # of it, what one SM can draw
+    felt: float = 0.04395  # of the shorter of main loops and device memory
+    launch_us: float = 1.134
+    fill: float = 699.6  # cycles from the launch to the first wgmma
+    cluster: float = 819.6  # cycles: CTAs that share loads start and end together
+    store_bytes: float = 16.54  # a cycle, D from registers through shared memory
+    box: float = 182  # cycles of each box of D that is stored
+    split: float = 1_454  # cycles that CTAs which share K wait for each other ...
+    split_bytes: float = 21.78  # ... and a cycle of reading each other's sums
 
 
 H200 = Rates()

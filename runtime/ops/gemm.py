@@ -17,7 +17,7 @@ from ptxgen.isa.dtypes import dtype as dtype_row
 from ptxgen.spec import ArrayMeta
 from runtime.allocate import empty_like, fresh
 from runtime.backend import Backend, choose
-from runtime.buffers import borrow, device_of, framework_of
+from runtime.buffers import borrow, device_of, framework_of, padded
 from runtime.launcher import launch
 from runtime.ops.gemm_epilogue import Epilogue, Finish, finished
 from runtime.ops.gemm_rules import HEADLINE, Product, padded_columns, product
@@ -157,7 +157,8 @@ def compute(
         return _without_views(choice, a, b, out, stream, backend, finish)
     if choice.copies:
         a, b = _copied(choice, a, b, stream)
-    if out is None:
+    new = out is None
+    if new:
         on = None
         if stream is not None:
             device = device_of("a", a)
@@ -167,7 +168,8 @@ def compute(
     w = _transposed(b)
     if choice.halves is not None:
         w = w.reshape(choice.halves)
-    launch(choice.kernel, a=a, b=w, d=out, stream=stream, backend=backend, **finish)
+    d = out if choice.n is None or not new else padded(out)
+    launch(choice.kernel, a=a, b=w, d=d, stream=stream, backend=backend, **finish)
     return out
 
 

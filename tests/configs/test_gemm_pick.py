@@ -93,10 +93,10 @@ def test_every_shape_gets_a_legal_config(m: int, n: int, k: int, sms: int) -> No
 
 
 @pytest.mark.parametrize("size", [2048, 4096])
-def test_squares_that_fill_the_chip_get_the_largest_tile(size: int) -> None:
-    """256 x 128 elements either way: less is loaded an FLOP than with any smaller tile."""
-    m, n = pick(PROBLEMS[0], size, size, size).tile
-    assert m * n == 128 * 256
+def test_squares_get_consumers_in_turns(size: int) -> None:
+    """128 x 128 in turns was the fastest of all on both sizes, 4 to 5% before shared tiles."""
+    config = pick(PROBLEMS[0], size, size, size)
+    assert (config.schedule, config.tile[:2]) == ("pingpong", (128, 128))
 
 
 def test_small_products_are_spread_over_the_chip() -> None:

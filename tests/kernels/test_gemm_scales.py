@@ -111,7 +111,7 @@ def test_scales_of_both_halves_at_an_odd_n(n: int) -> None:
     a, b = reference.inputs("integers", problem, 40, n, 80, seed=1)
     given = reference.epilogue("integers", problem, 40, n, seed=1)
     wide = np.full((40, 80), 1, problem.output.np_dtype)
-    runtime.launch(kernel, a=a, b=b, d=wide[:, :n], **given.arrays())
+    runtime.launch(kernel, a=a, b=b, d=runtime.padded(wide[:, :n]), **given.arrays())
     runtime.wait(wide)
     assert reference.compare(a, b, wide[:, :n], problem, exact=True, given=given).ok
     assert (wide[:, 72:] == 1).all()  # TMA writes whole 16 bytes

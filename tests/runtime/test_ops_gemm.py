@@ -85,6 +85,8 @@ def test_out(backend):
         gemm(a, b, out=np.zeros((41, 24), np.float32), backend=backend)
     with pytest.raises(ArgumentError, match="next legal N is 136"):
         gemm(a, operands(40, 129, 64)[1], out=np.zeros((40, 129), BF16), backend=backend)
+    with pytest.raises(ArgumentError, match="would write 2 B behind each row"):
+        gemm(a, operands(40, 23, 64)[1], out=np.zeros((40, 24), BF16)[:, :23], backend=backend)
     with pytest.raises(ArgumentError, match="must not overlap a"):
         gemm(a, b, out=a[:, :24], backend=backend)
 

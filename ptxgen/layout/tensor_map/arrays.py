@@ -31,7 +31,10 @@ def from_array(
     if broken:
         raise TensorMapError(f"{param.name} cannot map {param.arg}", broken)
     names = _walked(axis_names, param)
-    return check(_unchecked(array, param), name=param.arg, axis_names=names)
+    spec = check(_unchecked(array, param), name=param.arg, axis_names=names)
+    if ragged := tuple(_ragged_rows(array, param)):
+        raise TensorMapError(f"{param.name} cannot map {param.arg}", ragged)
+    return spec
 
 
 def array_violations(
@@ -43,7 +46,8 @@ def array_violations(
     """
     broken = tuple(_binding_violations(array, param))
     names = _walked(axis_names, param)
-    return broken or violations(_unchecked(array, param), name=param.arg, axis_names=names)
+    broken = broken or violations(_unchecked(array, param), name=param.arg, axis_names=names)
+    return broken or tuple(_ragged_rows(array, param))
 
 
 def _walked(axis_names: tuple[str, ...], param: TensorMapParam) -> tuple[str, ...]:
@@ -110,6 +114,23 @@ def _binding_violations(array: ArrayMeta, param: TensorMapParam) -> Iterator[Vio
                 why="a broadcast axis repeats one address; a store to it would race with itself",
                 fix="pass a contiguous copy",
             )
+
+
+def _ragged_rows(array: ArrayMeta, param: TensorMapParam) -> Iterator[Violation]:
+    """A store writes whole 16-byte units: what lies behind a row that ends inside of one, too."""
+    columns = array.shape[param.axes[-1]]
+    row = columns * map_type(param.dtype).bytes
+    if param.use == "load" or array.padded or not array.size or row % PITCH_BYTES == 0:
+        return
+    whole = -(-row // PITCH_BYTES) * PITCH_BYTES
+    yield Violation(
+        field=f"{param.arg}.shape[{param.axes[-1]}]",
+        got=f"{columns} elements, {row} B",
+        rule=f"rows of a result must be a multiple of {PITCH_BYTES} B",
+        why=f"TMA stores units of {PITCH_BYTES} B: it would write {whole - row} B behind each row",
+        fix=f"pass rows of {whole // map_type(param.dtype).bytes} elements; or, if what lies "
+        "behind them may be overwritten, runtime.padded(x)",
+    )
 
 
 def _same_type(given: str, wanted: str) -> bool:
