@@ -21,7 +21,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from runtime.backend import Repeatable
+from runtime.backend import ArrayRef, Repeatable
 from runtime.module import PerKernel
 
 CALLS_PER_KERNEL = 256
@@ -83,6 +83,8 @@ class Calls:
 
         False, and nothing is kept, when some value has no cheap key or two frameworks own arrays.
         """
+        if any(isinstance(values[name], ArrayRef) for name in arrays):
+            return False
         frameworks = set(arrays.values())
         scalars = [type(values[name]) for name in values if name not in arrays]
         known = len(frameworks) == 1 and frameworks <= _ARRAY_KEYS.keys()

@@ -52,8 +52,6 @@ def box_start(
             f"a tensor store starts at {tuple(start)}",
             path=p,
             line=line,
-            reason="the box of a store must not start before the tensor",
-            cure="clip the box by other means, or shift the tensor's address",
             isa=ISA,
         )
     return start
@@ -86,7 +84,6 @@ def box_window(
             f"the tensor map's address {tmap.address:#x} is no array of this launch",
             path=p,
             line=line,
-            cure="encode the map for the array that is passed",
             isa=ISA,
         )
     slices, shape, strides = [], [], []

@@ -173,6 +173,7 @@ class Run:
             )  # fmt: skip
             cta.params, cta.consts, cta.globals_base = self.params, self.consts, self.globals_base
             cta.queue = queue
+            cta.sums = self.machine.sums
             cta.watch = self.watch
             entry = entry_registers(self.kernel.program)
             if entry is not None:

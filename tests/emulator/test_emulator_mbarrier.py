@@ -57,7 +57,7 @@ def test_phases_and_states() -> None:
         ("@%p1 mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%r1], 2000000;", "mbarrier-tx"),
         ("st.shared.u32 [%r1+4], %r60;", "mbarrier-access"),
         ("ld.shared.u32 %r2, [%r1];", "mbarrier-access"),
-        ("setmaxnreg.inc.sync.aligned.u32 40;", "setmaxnreg"),
+        ("setmaxnreg.dec.sync.aligned.u32 72;", "setmaxnreg"),
     ],
 )
 def test_mbarrier_rules(body: str, code: str) -> None:

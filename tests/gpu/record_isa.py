@@ -92,7 +92,8 @@ class Gpu:
         values = [where["inputs"].to_bytes(8, "little"), where["outputs"].to_bytes(8, "little")]
         for param in kernel.spec.params:
             if isinstance(param, TensorMapParam):
-                meta = replace(borrow("image", arrays["image"]).meta, address=where["image"])
+                meta = borrow("image", arrays["image"]).meta
+                meta = replace(meta, address=where["image"], padded=True)
                 values.append(tensor_map.encode(from_array(meta, param), name="image"))
         block = ParamBlock(values)
         check(

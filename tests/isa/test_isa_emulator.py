@@ -28,7 +28,8 @@ def execute(kernel: CaseKernel, ptx: str) -> tuple[bytes, str]:
     """Run one case on the emulator: its result, and the digest of its inputs."""
     arrays = kernel.arrays(goldens.SEED)
     inputs = goldens.inputs_digest(arrays)
-    runtime.launch(Launchable(kernel, ptx), backend=BACKEND, args=arrays)
+    args = {**arrays, "image": runtime.padded(arrays["image"])} if kernel.has_map else arrays
+    runtime.launch(Launchable(kernel, ptx), backend=BACKEND, args=args)
     return kernel.result(arrays), inputs
 
 

@@ -47,5 +47,5 @@ def test_a_kernel_maps_its_own_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = kernel.ptx.replace("wgmma.fence.sync.aligned;", "wgmma.fence.sync.alined;", 1)
     source = kernel.source
     object.__setattr__(source, "rendered", Rendered(broken, kernel.ptx.chains))
-    with pytest.raises(AssembleError, match=r"lib/wgmma\.ptx\.j2:\d+, called from kernels/gemm"):
+    with pytest.raises(AssembleError, match=r"lib/wgmma\.ptx\.j2:\d+, called from blocks/multiply"):
         _ = kernel.cubin

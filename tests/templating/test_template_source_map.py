@@ -114,6 +114,9 @@ def test_every_line_of_the_gemm_has_its_place() -> None:
         for text, chain in zip(ptx.splitlines(), ptx.chains, strict=True)
         if "wgmma.mma_async" in text and "//" not in text
     }
-    assert [place.template for place in mma] == ["lib/wgmma.ptx.j2", "kernels/gemm.ptx.j2"]
+    assert [place.template for place in mma] == [
+        "lib/wgmma.ptx.j2", "blocks/multiply.ptx.j2", "blocks/multiply.ptx.j2",
+        "kernels/gemm.ptx.j2",
+    ]  # fmt: skip
     assert "wgmma.mma_async" in sources["lib/wgmma.ptx.j2"][mma[0].line - 1]
     assert "mma_async" in sources["kernels/gemm.ptx.j2"][mma[1].line - 1]
