@@ -33,7 +33,7 @@ columns count cases. Tests hold each column:
   agrees: the same bits; for `approx` functions 2 ulp, or the error that the PTX ISA states.
   `tests/gpu/record_isa.py` records.
 
-A case that the H200 column lacks has not been asked: the emulator refuses it.
+A case that the H200 column lacks is refused by the emulator, or the H200 has not been asked.
 """
 
 

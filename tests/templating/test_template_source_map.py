@@ -119,4 +119,4 @@ def test_every_line_of_the_gemm_has_its_place() -> None:
         "kernels/gemm.ptx.j2",
     ]  # fmt: skip
     assert "wgmma.mma_async" in sources["lib/wgmma.ptx.j2"][mma[0].line - 1]
-    assert "mma_async" in sources["kernels/gemm.ptx.j2"][mma[1].line - 1]
+    assert "mma_async" in sources["blocks/multiply.ptx.j2"][mma[1].line - 1]
