@@ -121,6 +121,19 @@ def test_a_remembered_call_keeps_no_array_and_no_kernel(driver, torch):
     assert entry not in calls.CALLS.entries
 
 
+def test_a_padded_result_is_planned_each_time(driver, torch):
+    """`padded` wraps an array, so it has no key that another call would have, too."""
+    kernel, arrays = gemm_like(), gemm_arrays()
+    wrapped = {**arrays, "d": runtime.padded(arrays["d"])}
+    driver.expect(kernel.spec)
+    for again, known in ((wrapped, 0), (arrays, 1), (wrapped, 1), (arrays, 1)):
+        runtime.launch(kernel, **again)
+        pointer_of_d = bytes(driver.launch.params[2])[:8]
+        assert int.from_bytes(pointer_of_d, "little") == arrays["d"].data_ptr()
+        assert len(calls.CALLS.of(kernel).calls) == known
+    assert kernel.plans == 3  # twice wrapped, once plain
+
+
 def test_the_cache_of_calls_is_bounded_and_keeps_what_is_used(driver, torch):
     kernel = Kernel(spec(pointer("x"), ScalarParam(name="s", ptx_type="u32"), threads=32))
     x = f32()
