@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import hypothesis
+import isa_columns
 import numpy as np
 import pytest
 from machines import BACKENDS, Runner
@@ -48,6 +49,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """One cache for all workers of this run: the controller makes it, they inherit its variable."""
+    config.pluginmanager.register(isa_columns)
     if hasattr(config, "workerinput"):
         return
     for name in CLEARED:

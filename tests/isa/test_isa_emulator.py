@@ -7,12 +7,12 @@ read from tests/golden/isa/, where tests/gpu/record_isa.py has put them.
 from __future__ import annotations
 
 import case_kernel
-import columns
 import compare_results
 import goldens
+import isa_columns
 import pytest
 from case_kernel import CaseKernel, Launchable
-from columns import Record
+from isa_columns import Record
 
 import runtime
 from ptxgen.errors import PtxgenError, UnsupportedPtx
@@ -56,9 +56,9 @@ def test_emulator_executes(form: Form, record_property: Record) -> None:
             difference = compare_results.difference(kernel, result, inputs, golden)
             agreed += not difference
             wrong |= {kernel.id: difference} if difference else {}
-    columns.record(record_property, "emulator", form, executed)
+    isa_columns.record(record_property, "emulator", form, executed)
     if answers:
-        columns.record(record_property, "h200", form, agreed)
+        isa_columns.record(record_property, "h200", form, agreed)
     assert wrong == {}
 
 

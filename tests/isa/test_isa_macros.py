@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import columns
+import isa_columns
 import pytest
-from columns import Record
+from isa_columns import Record
 
 from ptxgen.isa.forms import FORMS, Form
 from ptxgen.templating import render_text
@@ -41,6 +41,6 @@ def test_macro_emits(form: Form, record_property: Record) -> None:
         for case, text in zip(cases, texts, strict=False)
         if text != _words(case.text)
     }
-    columns.record(record_property, "macro", form, len(cases) - len(wrong))
+    isa_columns.record(record_property, "macro", form, len(cases) - len(wrong))
     assert wrong == {}
     assert len(texts) == len(cases) + 1  # the last is what follows the last mark: nothing

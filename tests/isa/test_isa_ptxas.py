@@ -10,9 +10,9 @@ from collections import defaultdict
 from functools import cache
 
 import assembly
-import columns
+import isa_columns
 import pytest
-from columns import Record
+from isa_columns import Record
 
 from ptxgen.isa.forms import FORMS, NEWEST, TARGETS, Case, Form
 from ptxgen.isa.forms.base import target_before, version_before
@@ -96,7 +96,7 @@ def test_ptxas_assembles(form: Form, record_property: Record) -> None:
         for id in ids
         if id in newest() or id in least()
     }
-    columns.record(record_property, "ptxas", form, len(ids) - len(refused))
+    isa_columns.record(record_property, "ptxas", form, len(ids) - len(refused))
     assert refused == {}
 
 

@@ -1,9 +1,15 @@
-"""The four columns of the table, and how a test tells the summary what it has seen."""
+"""The four columns of the ISA table: how a test tells what it has seen, and the summary at the end.
+
+conftest.py makes this a plugin, since with several workers the process that writes the summary
+collects no test, and so reads no conftest.py of theirs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
+
+import pytest
 
 from ptxgen.isa.forms import Form
 
@@ -39,3 +45,19 @@ def summary(properties: Iterable[tuple[str, str, int]], forms: Iterable[Form]) -
             else f"  {title:<18} not run"
         )
     return lines
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = [report for group in terminalreporter.stats.values() for report in group]
+    seen = [
+        value
+        for report in reports
+        for name, value in getattr(report, "user_properties", ())
+        if name == "isa" and report.when == "call"
+    ]
+    if seen:
+        from ptxgen.isa.forms import FORMS
+
+        terminalreporter.section("ISA table")
+        for line in summary(seen, FORMS):
+            terminalreporter.write_line(line)
