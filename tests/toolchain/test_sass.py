@@ -240,3 +240,12 @@ def test_foreign_json(text: str) -> None:
 @pytest.mark.parametrize("data_", [b"", b"\x7fELF", b"\x7fELF\x02\x01" + bytes(30), b"MZ" * 100])
 def test_line_table_of_what_is_no_cubin(data_: bytes) -> None:
     assert line_tables(data_) == {}
+
+
+def test_helpers_that_nvdisasm_lists_apart_belong_to_their_entry(data: Path) -> None:
+    """nvdisasm 13.0 gives an entry the length of its section, and its helpers rows of their own."""
+    second, first = parse_json((data / "two_entries.13.0.json").read_text()).functions
+    assert (first.name, second.name) == ("first", "second")
+    assert [i.address for i in first.instructions] == list(range(0, 2816, 16))
+    assert [i.opcode for i in first.instructions].count("RET.REL.NODEC") == 3
+    assert second.instructions[-1].address == 512 - 16
