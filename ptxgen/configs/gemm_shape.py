@@ -19,7 +19,7 @@ from ptxgen.isa.dtypes import DType, dtype
 from ptxgen.isa.wgmma import WGMMA_M, WgmmaInput
 from ptxgen.layout.smem_desc import OperandLayout, k_major, mn_major
 from ptxgen.layout.smem_plan import Buffer, SmemPlan
-from ptxgen.layout.swizzle import Swizzle, largest_swizzle
+from ptxgen.layout.swizzle import CHUNK_BYTES, Swizzle, largest_swizzle
 from ptxgen.layout.tensor_map import box_bytes
 from ptxgen.models.pipeline import Ring, RingBarriers
 from ptxgen.models.registers import RegisterPool, accumulator_registers, producer_consumer, split
@@ -272,10 +272,15 @@ class Gemm:
 
     @property
     def store_box(self) -> tuple[int, int]:
-        """One TMA store box in NumPy order: [64 rows, columns], or swapped [columns, rows]."""
+        """One TMA store box in NumPy order: [64 rows, columns], or swapped [columns, rows].
+
+        Columns that no swizzle spans go as one box as wide as the slab: its rows have an odd number
+        of 16-byte chunks, so eight of them lie in different banks as they are.
+        """
         if self.swapped:
             return (self.store_n, min(SPAN // self.problem.output.bytes, WGMMA_M))
-        return (WGMMA_M, self.store_unit)
+        plain = self.store_unit * self.problem.output.bytes == CHUNK_BYTES
+        return (WGMMA_M, self.store_n if plain else self.store_unit)
 
     @property
     def store_box_bytes(self) -> int:

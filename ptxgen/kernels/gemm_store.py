@@ -164,6 +164,8 @@ def _place(g: Gemm, column: int) -> tuple[int, int]:
     if g.swapped:  # it is a row of the slab, and swizzle atoms have 8 rows
         return 0, column * g.store_box[1] * size
     box, inside = divmod(column, g.store_box[1])
+    if not g.store_swizzle.span:
+        return 0, box * g.store_box_bytes + inside * size
     chunk, rest = divmod(inside * size, CHUNK_BYTES)  # rest: fp8, where 8 columns are half a chunk
     return chunk * CHUNK_BYTES, box * g.store_box_bytes + rest
 

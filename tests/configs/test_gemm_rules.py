@@ -125,7 +125,7 @@ def test_max_stages_is_the_most_that_fits(tile: tuple[int, int, int], out_dtype:
         (256, "bf16", 64, 64, 128),  # whole 128-byte spans
         (256, "f32", 32, 64, 128),  # half as many columns a span
         (96, "bf16", 32, 32, 64),
-        (72, "bf16", 8, 24, 0),  # 16-byte rows: nothing to swizzle
+        (72, "bf16", 8, 24, 0),  # an odd number of 16-byte chunks: nothing to swizzle
         (72, "f32", 8, 24, 32),
         (8, "bf16", 8, 8, 0),
         (200, "bf16", 8, 40, 0),

@@ -8,8 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
+
+from ptxgen.layout.fragments import wgmma_d
+from ptxgen.layout.smem_desc import k_major
 
 FOLDER = Path(__file__).parents[2] / "examples" / "microbench"
 PLAIN = ("tma_store_extent", "tma_transaction_bytes", "tf32_operands", "descriptor_roles")
@@ -51,8 +55,9 @@ def test_kernels_that_only_a_gpu_runs_assemble(script) -> None:
         lab.kernel("latency", hops=latency.HOPS, ways=list(latency.WAYS.values())),
         lab.kernel("try_wait", hints=list(waits.HINTS), repeats=waits.REPEATS),
         script("l2_feed").text(rounds=2),
+        script("wgmma_ceiling").text(rounds=2),
     ]
-    assert [k.assembly.report.losses for k in kernels] == [(), (), ()]
+    assert [k.assembly.report.losses for k in kernels] == [()] * 4
 
 
 @pytest.mark.unit
@@ -100,3 +105,25 @@ def test_facts_leave_the_rest_of_the_document_alone(script) -> None:
     assert again.endswith("\nafter\n")
     with pytest.raises(ValueError, match="without"):
         facts.placed(facts.BEGIN, "")
+
+
+@pytest.mark.emu
+def test_the_ceiling_multiplies_and_begins_its_sums_anew(script) -> None:
+    """Twice the same round: twice the sums, and once where they begin anew."""
+    ceiling = script("wgmma_ceiling")
+    ceiling.SMS = 1
+    lab = script("lab").Lab("emulator")
+    stages, rows, groups = ceiling.STAGES, 64, 2
+    memory = ceiling.operands().view(ml_dtypes.bfloat16).reshape(stages, -1).astype(np.float64)
+    m, n, k = np.arange(groups * rows), np.arange(8), np.arange(64)
+    at = k_major("bf16", 128, mn=256, k=64).address
+    a = memory[:, at(m[:, None], k) // 2]  # of the warpgroup, then of the other one
+    b = memory[:, ceiling.A_BYTES // 2 + at(n[:, None], k) // 2]
+    product = np.einsum("smk,snk->mn", a, b)
+    thread = np.arange(groups * 128)
+    row, column = wgmma_d(thread % 128, np.zeros(1, int))
+    expected = product[row + rows * (thread // 128), column]
+    for depth, times in ((8192, 2), (ceiling.K_ROUND, 1)):
+        ceiling.DEPTH = depth
+        sums = ceiling.observe(lab, rounds=1)["sums"][0]
+        np.testing.assert_allclose(sums, times * expected, rtol=1e-4, atol=1e-3)
