@@ -43,8 +43,10 @@ class Rates:
     cut: float = 0.7985  # ... and where they cut sectors, too, this
     shared: float = 82.1  # cycles of a stage that CTAs wait for each other's loads ...
     joint: float = 55.44  # ... and that consumers which share a tile wait for each other
+    step: float = 5.0  # cycles of any stage: its barriers, and what is sent for it
     memory_bytes: float = 4.405e6  # a microsecond, from device memory
     sm_memory_bytes: float = 9.434e4  # of it, what one SM can draw
+    scattered: float = 0.02  # times more where a stage has one line of each row, halved with two
     felt: float = 0.04395  # of the shorter of main loops and device memory
     launch_us: float = 1.134
     fill: float = 699.6  # cycles from the launch to the first wgmma
@@ -69,6 +71,7 @@ class Work:
     outside: float  # ... those of them that lie outside of the arrays ...
     straddling: float  # ... those in rows that cross lines of L2 ...
     cut: float  # ... and those in rows that cut sectors of it
+    lines: int  # of L2, that a stage has of each row of K-major operands
     active: int  # CTAs of a full wave ...
     tail: int  # ... and of the last
     stored: float  # bytes of D of one tile that one consumer stores ...
@@ -102,6 +105,7 @@ class Work:
             outside=sum(load[1] for load in loads),
             straddling=sum(load[2] for load in loads),
             cut=sum(load[3] for load in loads),
+            lines=max(g.tile_k * p.a.bits // 8 // LINE_BYTES, 1),
             active=max(waves.grid_ctas, 1),
             tail=max(waves.tail_tiles * g.cluster_size, 1),
             stored=g.tile_m * g.d_columns * p.output.bytes / g.readers,
@@ -225,6 +229,7 @@ def times(w: Work, r: Rates, sms: int) -> tuple[float, float, float]:
     tile = max(loop, edge) if w.turns else loop + edge
     loops = max(w.waves.waves - 1, 0) * tile + min(w.waves.waves, 1) * w.stages * last
     memory = w.moved / min(r.memory_bytes, w.active * r.sm_memory_bytes)
+    memory *= 1 + r.scattered / w.lines
     edges = r.launch_us + (edge + r.fill + w.shares * r.cluster) / r.cycles_per_us
     return loops / r.cycles_per_us, memory, edges
 
@@ -238,7 +243,7 @@ def _parts(w: Work, r: Rates, active: int, sms: int) -> tuple[float, float]:
 def _stage(w: Work, r: Rates, active: int, sms: int) -> float:
     """Cycles of one stage of one CTA."""
     wgmma, l2 = _parts(w, r, active, sms)
-    waits = w.shares * r.shared + w.joint * r.joint
+    waits = r.step + w.shares * r.shared + w.joint * r.joint
     return max(wgmma, l2) + r.overlap * min(wgmma, l2) + waits
 
 
