@@ -30,6 +30,7 @@ SWAPPED_ROWS = (64, 128, 256)
 MOST_SWAPPED = 256  # rows of D up to which its columns may be better rows of a tile
 DEEP_STAGES = ((4, 16), (2, 64))  # 128-byte rows of k a stage, and the widest swapped tile with it
 PROMOTED: Fields = {"l2_promotion": 256}  # of large tiles, where power decides
+WHOLE_COLUMNS = 64  # of an MN-major B: with others its swizzle is narrow, and loads are slow
 LARGE = 160  # columns from which a tile of 256 rows has room for three stages, and little else
 
 
@@ -43,15 +44,15 @@ class Fitted:
     cluster: tuple[int, int] = (1, 1)
     schedule: str = "cooperative"
 
-    def tiles(self, m: int, n: int, sms: int) -> Iterator[tuple[int, int]]:
-        """The tiles for D[m, n], widest first."""
-        down = ceil(m / (self.rows * self.cluster[0]))
+    def tiles(self, m: int, n: int, sms: int, whole: int) -> Iterator[tuple[int, int]]:
+        """The tiles for D[m, n], widest first; their widths are multiples of `whole`."""
+        down = max(ceil(m / (self.rows * self.cluster[0])), 1)
         clusters = sms // (self.cluster[0] * self.cluster[1])
         for waves in range(1, self.waves + 1):
             across = clusters * waves // down
             if across:
                 width = ceil(n / across / self.widths.step) * self.widths.step
-                if width in self.widths:
+                if width in self.widths and width % whole == 0:
                     yield self.rows, width
 
 
@@ -85,8 +86,9 @@ def _fields(problem: GemmProblem, m: int, n: int, sms: int) -> Iterator[Fields]:
     yield {"schedule": "pingpong", "tile": (128, 192), "cluster": (1, 1)} | PROMOTED
     for f in _straight(TILES):
         yield from _staged(problem, f)
+    whole = WHOLE_COLUMNS if problem.b_major == "mn" else 8
     for fitted in FITTED:
-        for tile in fitted.tiles(m, n, sms):
+        for tile in fitted.tiles(m, n, sms, whole):
             f = {"tile": tile, "cluster": fitted.cluster, "schedule": fitted.schedule}
             yield from _staged(problem, f)
     yield from _split(SPLIT_TILES, SPLITS)

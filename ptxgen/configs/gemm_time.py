@@ -30,33 +30,37 @@ PROMOTED_BYTES = 256  # what L2 can be told to bring from memory at once
 class Rates:
     """What things cost on one chip. Cycles are those of one SM, stores those of one consumer.
 
-    The defaults were fitted by `examples/fit_pick.py` to searches over 200 random bf16 shapes.
+    The defaults were fitted by `examples/fit_pick.py` to searches over 360 random bf16 shapes.
     """
 
-    cycles_per_us: float = 1_842
-    tensor_share: float = 0.9  # of the wgmma rate is held at full power
-    overlap: float = 0.1469  # of the time of the faster of wgmma and L2 that is felt
-    l2_bytes: float = 60.35  # a cycle, that one SM gets when all read at once ...
-    sm_bytes: float = 224.1  # ... and at most, when few do
-    empty: float = 4.322  # rows outside of an array are loaded (as zeros) at this many times more
-    straddle: float = 0.2057  # rows that cross lines cost this many times more ...
-    cut: float = 0.8494  # ... and where they cut sectors, too, this
-    hasty: float = 0.6198  # ... and where L2 is told to bring two lines for them, this in addition
-    shared: float = 78.55  # cycles of a stage that CTAs wait for each other's loads ...
-    joint: float = 58.08  # ... and that consumers which share a tile wait for each other
-    step: float = 28.09  # cycles of any stage: its barriers, and what is sent for it
-    memory_bytes: float = 5.857e6  # a microsecond, from device memory
-    sm_memory_bytes: float = 1.360e5  # of it, what one SM can draw
-    scattered: float = 0.4794  # times more where a stage has one line of each row, halved with two
-    apart: float = 6.0  # how little loops and memory disturb each other: see `together`
-    launch_us: float = 1.293
-    fill: float = 647.2  # cycles from the launch to the first wgmma
-    cluster: float = 771.8  # cycles: CTAs that share loads start and end together
-    store_bytes: float = 15.97  # a cycle, D from registers through shared memory
-    ragged: float = 0.5634  # rows of D that cut sectors cost this many times more
-    box: float = 83.5  # cycles of each box of D that is stored
-    split: float = 1_384  # cycles that CTAs which share K wait for each other ...
-    split_bytes: float = 20.62  # ... and a cycle of reading each other's sums
+    cycles_per_us: float = 1_910
+    tensor_share: float = 0.8811  # of the wgmma rate is held at full power
+    overlap: float = 0.177  # of the time of the faster of wgmma and L2 that is felt
+    l2_bytes: float = 64.29  # a cycle, that one SM gets when all read at once ...
+    sm_bytes: float = 169.6  # ... and at most, when few do
+    empty: float = 4.526  # rows outside of an array are loaded (as zeros) at this many times more
+    straddle: float = 0.3037  # rows that cross lines cost this many times more ...
+    cut: float = 1.04  # ... and where they cut sectors, too, this
+    hasty: float = 0.6556  # ... and where L2 is told to bring two lines for them, this in addition
+    shared: float = 77.08  # cycles of a stage that CTAs wait for each other's loads ...
+    joint: float = 54.54  # ... and that consumers which share a tile wait for each other
+    step: float = 28.59  # cycles of any stage: its barriers, and what is sent for it
+    memory_bytes: float = 6.243e6  # a microsecond, from device memory
+    sm_memory_bytes: float = 1.409e5  # of it, what one SM can draw
+    # ... which takes longer by so many times ...
+    uneven: float = 1.871  # the share of SMs that idle beside others (see `_uneven`)
+    coupled: float = 0.4404  # where CTAs of a cluster do not share the larger operand
+    again: float = 0.5048  # where several clusters ask for the larger operand
+    scattered: float = 0.1703  # where a stage has one line of each row, halved with two
+    uneven_l2: float = 0.5662  # as `uneven`, of L2
+    launch_us: float = 1.457
+    fill: float = 120.1  # cycles from the launch to the first wgmma
+    cluster: float = 1_070  # cycles: CTAs that share loads start and end together
+    store_bytes: float = 19.66  # a cycle, D from registers through shared memory
+    ragged: float = 0.8613  # rows of D that cut sectors cost this many times more
+    box: float = 275.8  # cycles of each box of D that is stored
+    split: float = 609.2  # cycles that CTAs which share K wait for each other ...
+    split_bytes: float = 8.188  # ... and a cycle of reading each other's sums
 
 
 H200 = Rates()
@@ -85,7 +89,9 @@ class Work:
     joint: bool  # whether consumers share a tile
     turns: bool  # whether consumers take whole tiles in turns
     moved: int  # bytes of all operands and D
+    clustered: bool  # whether CTAs are launched side by side
     sharers: int  # CTAs that share each load of the larger operand
+    again: bool  # whether several clusters load it
     unsuited: bool  # whether L2 is told to bring more than rows are aligned to, or less
 
     @classmethod
@@ -128,7 +134,9 @@ class Work:
             joint=g.readers > 1,
             turns=g.turns,
             moved=batches * (p.a.bits // 8 * k * (m + p.halves * n) + p.output.bytes * m * n),
+            clustered=g.cluster_size > 1,
             sharers=(g.a if rows > columns else g.b).sharers,
+            again=(waves.n_tiles if rows > columns else waves.m_tiles) > 1,
             unsuited=promoted != all(pitch % PROMOTED_BYTES == 0 for pitch in pitches),
         )
 
@@ -153,7 +161,7 @@ def _loaded(operand: Operand, extent: int, k: int, tiled: int) -> tuple[float, f
     pitch = _pitch(operand, extent, k)
     cuts = pitch % SECTOR_BYTES != 0
     straddles = pitch % LINE_BYTES != 0 and not cuts
-    outside = asked * (1 - extent / tiled)
+    outside = asked * (1 - extent / max(tiled, 1))
     return asked, outside, asked * straddles, asked * cuts
 
 
@@ -216,7 +224,7 @@ def score(
         config=config,
         waves=work.waves,
         bound=bound(work, rates, sms),
-        us=together(loops, memory, edges, rates),
+        us=together(loops, memory, edges),
         loop_us=loops,
         memory_us=memory,
         edge_us=edges,
@@ -225,13 +233,9 @@ def score(
     )
 
 
-def together(loops: float, memory: float, edges: float, r: Rates) -> float:
-    """The whole time from its terms.
-
-    Loops that find memory late wait, and memory that is asked late idles: where both need about the
-    same time, they need more than that together.
-    """
-    return (loops**r.apart + memory**r.apart) ** (1 / r.apart) + edges
+def together(loops: float, memory: float, edges: float) -> float:
+    """The whole time from its terms."""
+    return max(loops, memory) + edges
 
 
 @lru_cache(maxsize=4096)
@@ -247,16 +251,40 @@ def times(w: Work, r: Rates, sms: int) -> tuple[float, float, float]:
     loop = w.stages * full
     tile = max(loop, edge) if w.turns else loop + edge
     loops = max(w.waves.waves - 1, 0) * tile + min(w.waves.waves, 1) * w.stages * last
-    memory = w.moved / min(r.memory_bytes, w.active * r.sm_memory_bytes)
-    memory *= 1 + r.scattered / w.lines
     edges = r.launch_us + (edge + r.fill + w.shares * r.cluster) / r.cycles_per_us
-    return loops / r.cycles_per_us, memory, edges
+    return loops / r.cycles_per_us, _memory(w, r, sms), edges
+
+
+def _memory(w: Work, r: Rates, sms: int) -> float:
+    """Microseconds in which device memory brings every operand once and takes D."""
+    before = max(w.waves.waves - 1, 0) * w.active
+    each = w.moved / (before + w.tail)
+    waves = ((before, w.active), (w.tail, w.tail))
+    us = sum(each * ctas / _memory_rate(w, r, active, sms) for ctas, active in waves)
+    return us * (1 + r.scattered / w.lines + r.again * w.again)
+
+
+def _memory_rate(w: Work, r: Rates, active: int, sms: int) -> float:
+    """Bytes a microsecond, while `active` CTAs ask."""
+    most = min(r.memory_bytes, active * r.sm_memory_bytes)
+    coupled = w.clustered and w.sharers == 1
+    return most / (1 + r.uneven * _uneven(w, active, sms) + r.coupled * coupled)
+
+
+def _uneven(w: Work, active: int, sms: int) -> float:
+    """Share of SMs that idle beside one that works, in a TPC of two, while others both work.
+
+    Up to half as many CTAs as SMs go to TPCs of their own. With 90 CTAs on 132 SMs, 64x8 takes
+    31.5 us for 8 x 5760 x 8832, where 45 CTAs of 128x8 take 26.4 and other shapes fill all.
+    """
+    return (sms - active) / sms if sms < 2 * active and not w.clustered else 0.0
 
 
 def _parts(w: Work, r: Rates, active: int, sms: int) -> tuple[float, float]:
     """Cycles of wgmma and of L2 for one stage, while `active` CTAs share L2."""
     loaded = w.loaded + r.empty * w.outside + r.straddle * w.straddling + r.cut * w.cut
     loaded += r.hasty * w.hasty
+    loaded *= 1 + r.uneven_l2 * _uneven(w, active, sms)
     return w.wgmma / r.tensor_share, loaded / min(r.sm_bytes, r.l2_bytes * sms / active)
 
 

@@ -33,7 +33,7 @@ SEARCHED = Path(__file__).parents[2] / "examples" / "results" / "regret.jsonl"
 @pytest.mark.parametrize("problem", PROBLEMS, ids=str)
 @pytest.mark.parametrize("m", [1, 17, 64, 65, 4096])
 def test_candidates_are_legal_and_many(problem: GemmProblem, m: int) -> None:
-    found = candidates(problem, m)
+    found = candidates(problem, m, 4096)
     assert len(found) == len(set(found)) >= 18
     assert all(Gemm(problem, config).check() == () for config in found)
     swaps = {config.tile[1] for config in found if config.swap_ab}
