@@ -17,6 +17,10 @@ class Mutant:
     kernel: Any
 
     @property
+    def source(self) -> Any:
+        return self.kernel.source
+
+    @property
     def spec(self) -> KernelSpec:
         return self.kernel.spec
 
