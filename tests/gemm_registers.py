@@ -19,7 +19,7 @@ SELF_TESTS = tuple(
     f"gemm:a_source=registers,wait_depth=0,{fields}"
     for fields in (
         "tile=128x128,stages=3,out_dtype=f32",
-        "tile=128x64x128,consumers=1,stages=2,cluster=1x1,out_dtype=f32",  # two row blocks, two boxes
+        "tile=128x64x128,consumers=1,stages=2,cluster=1x1,out_dtype=f32",  # two row blocks
         "tile=64x256,stages=4,cluster=1x1,dtype=f16,out_dtype=f32",  # the widest
         "tile=64x64,stages=3,dtype=f16,acc_dtype=f16",
         "tile=64x64,stages=3,dtype=tf32",
