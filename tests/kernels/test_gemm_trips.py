@@ -18,7 +18,7 @@ pytestmark = pytest.mark.emu
 
 # More tiles than the emulator has CTAs, ragged: a CTA begins its second tile wherever in the ring
 # the first one ended.
-M, N = 136, 208
+M, N = 72, 208
 RINGS: Mapping[str, str] = {
     "both operands shared": "cluster=2x2,stages=2",
     "A shared": "cluster=1x2,stages=2",
