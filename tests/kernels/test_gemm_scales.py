@@ -86,12 +86,21 @@ def test_one_nan_in_a_corner_reaches_amax(per_tensor: Any, runner: Runner) -> No
     assert not np.isnan(d[:64]).any()
 
 
-@pytest.mark.parametrize("swap", [0, 1])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {}, {"swap_ab": 1}, {"split_k": 2}, {"schedule": "pingpong", "stages": 3},
+        {"schedule": "stream_k", "stages": 3}, {"tile": (128, 56), "consumers": 1},
+    ],
+    ids=str,
+)  # fmt: skip
 @pytest.mark.parametrize(("m", "n"), [(65, 64), (64, 72), (1, 8)])
-def test_amax_counts_nothing_outside_d(m: int, n: int, swap: int, runner: Runner) -> None:
+def test_amax_counts_nothing_outside_d(
+    m: int, n: int, fields: dict[str, Any], runner: Runner
+) -> None:
     """Beyond the edges the sums are 0, and what is made of them is not: here a bias, that all of D
     cancels, and the NaN of 0 times infinity."""
-    fields = {"tile": (64, 64), "cluster": (1, 1), "stages": 2, "amax": 1, "swap_ab": swap}
+    fields = {"tile": (64, 64), "cluster": (1, 1), "stages": 2, "amax": 1} | fields
     bf16 = dtype("bf16").np_dtype
     a, b = np.ones((m, 32), bf16), np.ones((n, 32), bf16)
     out, largest = {"d": ((m, n), bf16)}, {"amax": np.zeros(1, np.float32)}
@@ -100,14 +109,12 @@ def test_amax_counts_nothing_outside_d(m: int, n: int, swap: int, runner: Runner
         given = {"a": a, "b": b, "bias": np.full(length, -32, np.float32)}
         got = runner.run(kernel, given, out, updated=largest)
         assert got["amax"][0] == 0 == np.abs(got["d"].astype(np.float32)).max()
+    kernel = ptxgen.kernel("gemm", **fields)
     for name, x in (("a", a), ("b", b)):
         spoiled = x.copy()
         spoiled[-1, 5] = np.inf
-        got = runner.run(
-            ptxgen.kernel("gemm", **fields), {"a": a, "b": b} | {name: spoiled}, out,
-            updated=largest,
-        )  # fmt: skip
-        assert got["amax"][0] == np.inf
+        given = {"a": a, "b": b} | {name: spoiled}
+        assert runner.run(kernel, given, out, updated=largest)["amax"][0] == np.inf
 
 
 @pytest.mark.parametrize("swap", [0, 1])
