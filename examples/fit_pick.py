@@ -52,7 +52,7 @@ def load(name: str) -> list[Shape]:
         measured = row["looks"] | row["us"]
         best = min(measured.values())
         works, us = [], []
-        for config in candidates(case.problem, case.m):
+        for config in candidates(case.problem, case.m, case.n):
             works.append(Work.of(Gemm(case.problem, config), *case.extents, SMS, 1))
             us.append(measured.get(to_text(config), SLOW * best))
         found.append(Shape(tuple(works), tuple(us)))

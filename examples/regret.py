@@ -33,7 +33,7 @@ KEY = ("case", "dtype", "order", "m", "n", "k")
 
 def tried(case: Case) -> tuple[GemmConfig, ...]:
     """What is run for one shape."""
-    return promising(case.problem, candidates(case.problem, case.m), *case.extents)
+    return promising(case.problem, candidates(case.problem, case.m, case.n), *case.extents)
 
 
 def measure(todo: Sequence[Case], journal: Journal, commit: str | None) -> list[str]:

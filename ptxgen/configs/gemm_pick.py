@@ -18,7 +18,7 @@ def by_model(
     problem: GemmProblem, m: int, n: int, k: int, *, batches: int = 1, sms: int = 132
 ) -> tuple[Score, ...]:
     """All candidates as the model orders them, best first."""
-    scores = [score(problem, c, m, n, k, sms, batches) for c in candidates(problem, m)]
+    scores = [score(problem, c, m, n, k, sms, batches) for c in candidates(problem, m, n, sms)]
     return tuple(sorted(scores, key=lambda s: s.order))
 
 

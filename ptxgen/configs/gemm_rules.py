@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import gcd
 from typing import TYPE_CHECKING
 
 from ptxgen.configs.base import Rule, spell
@@ -136,13 +137,14 @@ def _swapped_store(g: Gemm) -> Iterator[Violation]:
 
 def _store_row(g: Gemm) -> Iterator[Violation]:
     size = g.problem.output.bytes
-    if not g.swapped and g.store_unit * size < STORE_ROW_BYTES:
+    row = gcd(g.out_n * size, STORE_ROW_BYTES)
+    if not g.swapped and row < STORE_ROW_BYTES:
         step = STORE_ROW_BYTES // size * g.split_k
         yield Violation(
             field="tile_n", got=str(g.tile_n),
             rule=f"must be a multiple of {step} for {g.problem.output.name} D",
-            why=f"a TMA store row of {g.store_unit} columns has {g.store_unit * size} B, "
-            f"the least is {STORE_ROW_BYTES} B",
+            why=f"TMA stores rows of {STORE_ROW_BYTES} B and more: {g.out_n} columns are cut into "
+            f"boxes of {row} B",
             fix=f"use tile_n={nearest(g.tile_n, step, 256, step)}",
         )  # fmt: skip
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gcd
 
+from ptxgen.configs import slabs
 from ptxgen.configs.base import require, violations
 from ptxgen.configs.gemm import SPAN, GemmConfig, GemmProblem
 from ptxgen.configs.gemm_rules import RULES
@@ -19,14 +20,13 @@ from ptxgen.isa.dtypes import DType, dtype
 from ptxgen.isa.wgmma import WGMMA_M, WgmmaInput
 from ptxgen.layout.smem_desc import OperandLayout, k_major, mn_major
 from ptxgen.layout.smem_plan import Buffer, SmemPlan
-from ptxgen.layout.swizzle import CHUNK_BYTES, Swizzle, largest_swizzle
+from ptxgen.layout.swizzle import Swizzle, largest_swizzle
 from ptxgen.layout.tensor_map import box_bytes
 from ptxgen.models.pipeline import Ring, RingBarriers
 from ptxgen.models.registers import RegisterPool, accumulator_registers, producer_consumer, split
 
 CONSUMERS_IN_TURN = 2  # one multiplies while the other stores
 SLAB_RING_BYTES = 16_384  # default D staging a consumer: 2 slabs of 16-bit, 1 of 32-bit columns
-SLAB_COLUMNS = 64  # default width of a slab of D, where the tile has whole ones
 TRANSPOSED_COLUMNS = 8  # of accumulators that a transposed store handles together
 
 
@@ -264,23 +264,11 @@ class Gemm:
         return part * self.b.part + half * self.b.part // 2 + inside
 
     @property
-    def store_unit(self) -> int:
-        """Columns that can only be stored together: a swizzle span of D, or what divides them."""
-        if self.swapped:
-            return TRANSPOSED_COLUMNS
-        return gcd(self.out_n, SPAN // self.problem.output.bytes)
-
-    @property
     def store_box(self) -> tuple[int, int]:
-        """One TMA store box in NumPy order: [64 rows, columns], or swapped [columns, rows].
-
-        Columns that no swizzle spans go as one box as wide as the slab: its rows have an odd number
-        of 16-byte chunks, so eight of them lie in different banks as they are.
-        """
+        """One TMA store box in NumPy order: [64 rows, columns], or swapped [columns, rows]."""
         if self.swapped:
             return (self.store_n, min(SPAN // self.problem.output.bytes, WGMMA_M))
-        plain = self.store_unit * self.problem.output.bytes == CHUNK_BYTES
-        return (WGMMA_M, self.store_n if plain else self.store_unit)
+        return (WGMMA_M, slabs.box_columns(self.store_n, self.problem.output.bytes))
 
     @property
     def store_box_bytes(self) -> int:
@@ -292,16 +280,23 @@ class Gemm:
 
     @property
     def store_n(self) -> int:
-        """Columns of a slab: as told, else the most up to 64, or one unit if that is more."""
+        """Columns of a slab: as told, else see `slabs.default`; swapped the most up to 64."""
         if self.config.store_n:
             return self.config.store_n
-        most = max(SLAB_COLUMNS, self.store_unit)
-        return max(n for n in self.legal_store_n() if n <= most)
+        if not self.swapped:
+            return slabs.default(self.out_n, self.problem.output.bytes)
+        return max(n for n in self.legal_store_n() if n <= slabs.COLUMNS)
+
+    @property
+    def store_unit(self) -> int:
+        """Columns of the narrowest slab."""
+        return TRANSPOSED_COLUMNS if self.swapped else slabs.least(self.problem.output.bytes)
 
     def legal_store_n(self) -> tuple[int, ...]:
-        """Slab widths that divide the columns of a CTA into whole units."""
-        unit = self.store_unit
-        return tuple(n for n in range(unit, self.out_n + 1, unit) if self.out_n % n == 0)
+        """Slab widths that divide the columns of a CTA."""
+        if not self.swapped:
+            return slabs.legal(self.out_n, self.problem.output.bytes)
+        return tuple(n for n in range(8, self.out_n + 1, 8) if self.out_n % n == 0)
 
     @property
     def slab_bytes(self) -> int:

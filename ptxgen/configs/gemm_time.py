@@ -33,26 +33,29 @@ class Rates:
     The defaults were fitted by `examples/fit_pick.py` to searches over 200 random bf16 shapes.
     """
 
-    cycles_per_us: float = 1_739
+    cycles_per_us: float = 1_794
     tensor_share: float = 0.9276  # of the wgmma rate is held at full power
-    overlap: float = 0.136  # of the time of the faster of wgmma and L2 that is felt
+    overlap: float = 0.1981  # of the time of the faster of wgmma and L2 that is felt
     l2_bytes: float = 59.28  # a cycle, that one SM gets when all read at once ...
-    sm_bytes: float = 253.7  # ... and at most, when few do
-    empty: float = 3.873  # rows outside of an array are loaded (as zeros) at this many times more
-    straddle: float = 0.4306  # rows that cross lines cost this many times more ...
-    cut: float = 0.7985  # ... and where they cut sectors, too, this
-    shared: float = 82.1  # cycles of a stage that CTAs wait for each other's loads ...
-    joint: float = 55.44  # ... and that consumers which share a tile wait for each other
-    memory_bytes: float = 4.405e6  # a microsecond, from device memory
-    sm_memory_bytes: float = 9.434e4  # of it, what one SM can draw
-    felt: float = 0.04395  # of the shorter of main loops and device memory
-    launch_us: float = 1.134
-    fill: float = 699.6  # cycles from the launch to the first wgmma
-    cluster: float = 819.6  # cycles: CTAs that share loads start and end together
-    store_bytes: float = 16.54  # a cycle, D from registers through shared memory
-    box: float = 182  # cycles of each box of D that is stored
-    split: float = 1_454  # cycles that CTAs which share K wait for each other ...
-    split_bytes: float = 21.78  # ... and a cycle of reading each other's sums
+    sm_bytes: float = 283.9  # ... and at most, when few do
+    empty: float = 3.176  # rows outside of an array are loaded (as zeros) at this many times more
+    straddle: float = 0.2611  # rows that cross lines cost this many times more ...
+    cut: float = 0.806  # ... and where they cut sectors, too, this
+    hasty: float = 0.5638  # ... and where L2 is told to bring two lines for them, this in addition
+    shared: float = 75.44  # cycles of a stage that CTAs wait for each other's loads ...
+    joint: float = 62.55  # ... and that consumers which share a tile wait for each other
+    step: float = 11.97  # cycles of any stage: its barriers, and what is sent for it
+    memory_bytes: float = 5.543e6  # a microsecond, from device memory
+    sm_memory_bytes: float = 1.325e5  # of it, what one SM can draw
+    scattered: float = 0.3122  # times more where a stage has one line of each row, halved with two
+    felt: float = 0.0006715  # of the shorter of main loops and device memory
+    launch_us: float = 1.334
+    fill: float = 716.7  # cycles from the launch to the first wgmma
+    cluster: float = 645.4  # cycles: CTAs that share loads start and end together
+    store_bytes: float = 12.35  # a cycle, D from registers through shared memory
+    box: float = 86.5  # cycles of each box of D that is stored
+    split: float = 1_101  # cycles that CTAs which share K wait for each other ...
+    split_bytes: float = 16.15  # ... and a cycle of reading each other's sums
 
 
 H200 = Rates()
@@ -69,6 +72,8 @@ class Work:
     outside: float  # ... those of them that lie outside of the arrays ...
     straddling: float  # ... those in rows that cross lines of L2 ...
     cut: float  # ... and those in rows that cut sectors of it
+    hasty: float  # those of both for which L2 is told to bring two lines
+    lines: int  # of L2, that a stage has of each row of K-major operands
     active: int  # CTAs of a full wave ...
     tail: int  # ... and of the last
     stored: float  # bytes of D of one tile that one consumer stores ...
@@ -92,6 +97,7 @@ class Work:
             resident_ctas=_resident(sms, g.cluster_size),
         )
         p = g.problem
+        promoted = g.config.l2_promotion == PROMOTED_BYTES
         extents = ((g.a, rows), (g.b, columns * p.halves))
         loads = [_loaded(operand, extent, k) for operand, extent in extents]
         return cls(
@@ -102,6 +108,8 @@ class Work:
             outside=sum(load[1] for load in loads),
             straddling=sum(load[2] for load in loads),
             cut=sum(load[3] for load in loads),
+            hasty=sum(load[2] + load[3] for load in loads) if promoted else 0,
+            lines=max(g.tile_k * p.a.bits // 8 // LINE_BYTES, 1),
             active=max(waves.grid_ctas, 1),
             tail=max(waves.tail_tiles * g.cluster_size, 1),
             stored=g.tile_m * g.d_columns * p.output.bytes / g.readers,
@@ -112,8 +120,7 @@ class Work:
             turns=g.turns,
             moved=batches * (p.a.bits // 8 * k * (m + p.halves * n) + p.output.bytes * m * n),
             sharers=(g.a if rows > columns else g.b).sharers,
-            unsuited=(g.config.l2_promotion == PROMOTED_BYTES)
-            != all(_pitch(x, n, k) % PROMOTED_BYTES == 0 for x, n in extents),
+            unsuited=promoted != all(_pitch(x, n, k) % PROMOTED_BYTES == 0 for x, n in extents),
         )
 
 
@@ -225,6 +232,7 @@ def times(w: Work, r: Rates, sms: int) -> tuple[float, float, float]:
     tile = max(loop, edge) if w.turns else loop + edge
     loops = max(w.waves.waves - 1, 0) * tile + min(w.waves.waves, 1) * w.stages * last
     memory = w.moved / min(r.memory_bytes, w.active * r.sm_memory_bytes)
+    memory *= 1 + r.scattered / w.lines
     edges = r.launch_us + (edge + r.fill + w.shares * r.cluster) / r.cycles_per_us
     return loops / r.cycles_per_us, memory, edges
 
@@ -232,13 +240,14 @@ def times(w: Work, r: Rates, sms: int) -> tuple[float, float, float]:
 def _parts(w: Work, r: Rates, active: int, sms: int) -> tuple[float, float]:
     """Cycles of wgmma and of L2 for one stage, while `active` CTAs share L2."""
     loaded = w.loaded + r.empty * w.outside + r.straddle * w.straddling + r.cut * w.cut
+    loaded += r.hasty * w.hasty
     return w.wgmma / r.tensor_share, loaded / min(r.sm_bytes, r.l2_bytes * sms / active)
 
 
 def _stage(w: Work, r: Rates, active: int, sms: int) -> float:
     """Cycles of one stage of one CTA."""
     wgmma, l2 = _parts(w, r, active, sms)
-    waits = w.shares * r.shared + w.joint * r.joint
+    waits = r.step + w.shares * r.shared + w.joint * r.joint
     return max(wgmma, l2) + r.overlap * min(wgmma, l2) + waits
 
 

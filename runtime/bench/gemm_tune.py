@@ -119,7 +119,9 @@ def untuned(cases: Iterable[Case], table: Path, sms: int) -> tuple[Case, ...]:
 
 def configs(case: Case, sms: int) -> tuple[GemmConfig, ...]:
     """What is tried for one product."""
-    return promising(case.problem, candidates(case.problem, case.m), *case.extents, sms)
+    return promising(
+        case.problem, candidates(case.problem, case.m, case.n, sms), *case.extents, sms
+    )
 
 
 def kernels(cases: Iterable[Case], sms: int) -> tuple[str, ...]:

@@ -271,9 +271,9 @@ LIMITS: dict[str, tuple[dict[str, Any], dict[str, Any], str, list[str]]] = {
         {"tile": (128, 216, 64), "consumers": 1, "stages": 3},
         "consumer_registers", ["consumers=2", "tile_n<=208"],
     ),
-    "store_n boxes": (  # boxes of 64 columns
+    "store_n boxes": (  # equal slabs
         {"store_n": 128, "stages": 3}, {"store_n": 96, "stages": 3},
-        "store_n", ["tile_n=256", "units of 64 columns", "store_n=64, store_n=128, store_n=256"],
+        "store_n", ["tile_n=256", "units of 8 columns", "store_n=64, store_n=128, store_n=256"],
     ),
     "store_n divides": (  # boxes of 64 columns, but 192 = 3 x 64
         {"tile": (64, 192, 64), "store_n": 192}, {"tile": (64, 192, 64), "store_n": 128},

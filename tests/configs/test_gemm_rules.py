@@ -7,18 +7,21 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from gemm_limits import LIMITS
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import ptxgen
+from ptxgen.configs import slabs
 from ptxgen.configs.base import from_text, options, spell
 from ptxgen.configs.gemm import GemmConfig, GemmProblem
 from ptxgen.configs.gemm_rules import RULES
 from ptxgen.configs.gemm_shape import Gemm
 from ptxgen.errors import ConfigError, Violation
 from ptxgen.isa.arch import SMEM_PER_CTA_BYTES
+from ptxgen.layout.swizzle import largest_swizzle
 
 pytestmark = pytest.mark.unit
 
@@ -94,7 +97,7 @@ def test_the_message_as_a_whole() -> None:
         f"gemm config cannot run on sm_90a (1 of {len(RULES)} rules broken)\n"
         "  stages=5  needs 278,608 B of shared memory, the limit is 232,448 B\n"
         "      5 x (A 16,384 + B 32,768) + 4 x 8,192 D slabs + 5 x (full 8 + empty 8)\n"
-        "      use stages<=4, or tile_n<=208"
+        "      use stages<=4, or tile_n<=192"
     )
 
 
@@ -120,20 +123,37 @@ def test_max_stages_is_the_most_that_fits(tile: tuple[int, int, int], out_dtype:
 
 
 @pytest.mark.parametrize(
-    ("tile_n", "out_dtype", "box_n", "store_n", "swizzle"),
+    ("tile_n", "out_dtype", "store_n", "box_n", "swizzle"),
     [
         (256, "bf16", 64, 64, 128),  # whole 128-byte spans
-        (256, "f32", 32, 64, 128),  # half as many columns a span
+        (256, "f32", 64, 32, 128),  # half as many columns a span
         (96, "bf16", 32, 32, 64),
-        (72, "bf16", 8, 24, 0),  # an odd number of 16-byte chunks: nothing to swizzle
-        (72, "f32", 8, 24, 32),
+        (72, "bf16", 72, 72, 0),  # nine 16-byte chunks: an odd number needs no swizzle
+        (72, "f32", 24, 8, 32),
         (8, "bf16", 8, 8, 0),
-        (200, "bf16", 8, 40, 0),
+        (200, "bf16", 40, 40, 0),
+        (184, "bf16", 184, 184, 0),  # 23 chunks: nothing between one and all of them divides it
+        (112, "bf16", 56, 56, 0),  # 14 chunks: half of them, not boxes of 32 bytes
+        (88, "f32", 88, 8, 32),
     ],
 )
-def test_store_shape(tile_n: int, out_dtype: str, box_n: int, store_n: int, swizzle: int) -> None:
+def test_store_shape(tile_n: int, out_dtype: str, store_n: int, box_n: int, swizzle: int) -> None:
     g = gemm(tile=(64, tile_n, 64), out_dtype=out_dtype)
-    assert (g.store_unit, g.store_n, g.store_swizzle.span) == (box_n, store_n, swizzle)
+    assert (g.store_n, g.store_box[1], g.store_swizzle.span) == (store_n, box_n, swizzle)
+
+
+@pytest.mark.parametrize("element_bytes", [1, 2, 4])
+@pytest.mark.parametrize("columns", range(16, 257, 16))
+def test_rows_of_a_slab_meet_no_bank_twice(columns: int, element_bytes: int) -> None:
+    """Eight rows, 16 bytes each, of every slab and every chunk of a row: 128 bytes, all banks."""
+    for width in slabs.legal(columns, element_bytes):
+        box = slabs.box_columns(width, element_bytes)
+        assert width % box == 0
+        row_bytes = box * element_bytes
+        swizzle = largest_swizzle(row_bytes)
+        for chunk in range(row_bytes // 16):
+            at = swizzle.apply(np.arange(8) * row_bytes + 16 * chunk)
+            assert len(set(at % 128)) == 8
 
 
 @pytest.mark.parametrize("cluster", [(1, 1), (2, 1), (1, 2), (2, 2)])
