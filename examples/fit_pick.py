@@ -112,7 +112,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=3000)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    tuning = load("tuning") + load("tuning_large")
+    tuning = load("tuning") + load("tuning_large") + load("tuning_skinny")
     rates = descend(H200, lambda r: loss(tuning, r), arguments.steps, arguments.seed)
     print(
         "Rates(" + ", ".join(f"{name}={value:.4g}" for name, value in asdict(rates).items()) + ")"

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil
+from math import ceil, gcd
 
 from ptxgen.configs.base import to_text
 from ptxgen.configs.gemm import GemmConfig, GemmProblem
@@ -33,29 +33,30 @@ class Rates:
     The defaults were fitted by `examples/fit_pick.py` to searches over 200 random bf16 shapes.
     """
 
-    cycles_per_us: float = 1_794
-    tensor_share: float = 0.9276  # of the wgmma rate is held at full power
-    overlap: float = 0.1981  # of the time of the faster of wgmma and L2 that is felt
-    l2_bytes: float = 59.28  # a cycle, that one SM gets when all read at once ...
-    sm_bytes: float = 283.9  # ... and at most, when few do
-    empty: float = 3.176  # rows outside of an array are loaded (as zeros) at this many times more
-    straddle: float = 0.2611  # rows that cross lines cost this many times more ...
-    cut: float = 0.806  # ... and where they cut sectors, too, this
-    hasty: float = 0.5638  # ... and where L2 is told to bring two lines for them, this in addition
-    shared: float = 75.44  # cycles of a stage that CTAs wait for each other's loads ...
-    joint: float = 62.55  # ... and that consumers which share a tile wait for each other
-    step: float = 11.97  # cycles of any stage: its barriers, and what is sent for it
-    memory_bytes: float = 5.543e6  # a microsecond, from device memory
-    sm_memory_bytes: float = 1.325e5  # of it, what one SM can draw
-    scattered: float = 0.3122  # times more where a stage has one line of each row, halved with two
-    felt: float = 0.0006715  # of the shorter of main loops and device memory
-    launch_us: float = 1.334
-    fill: float = 716.7  # cycles from the launch to the first wgmma
-    cluster: float = 645.4  # cycles: CTAs that share loads start and end together
-    store_bytes: float = 12.35  # a cycle, D from registers through shared memory
-    box: float = 86.5  # cycles of each box of D that is stored
-    split: float = 1_101  # cycles that CTAs which share K wait for each other ...
-    split_bytes: float = 16.15  # ... and a cycle of reading each other's sums
+    cycles_per_us: float = 1_842
+    tensor_share: float = 0.9  # of the wgmma rate is held at full power
+    overlap: float = 0.1469  # of the time of the faster of wgmma and L2 that is felt
+    l2_bytes: float = 60.35  # a cycle, that one SM gets when all read at once ...
+    sm_bytes: float = 224.1  # ... and at most, when few do
+    empty: float = 4.322  # rows outside of an array are loaded (as zeros) at this many times more
+    straddle: float = 0.2057  # rows that cross lines cost this many times more ...
+    cut: float = 0.8494  # ... and where they cut sectors, too, this
+    hasty: float = 0.6198  # ... and where L2 is told to bring two lines for them, this in addition
+    shared: float = 78.55  # cycles of a stage that CTAs wait for each other's loads ...
+    joint: float = 58.08  # ... and that consumers which share a tile wait for each other
+    step: float = 28.09  # cycles of any stage: its barriers, and what is sent for it
+    memory_bytes: float = 5.857e6  # a microsecond, from device memory
+    sm_memory_bytes: float = 1.360e5  # of it, what one SM can draw
+    scattered: float = 0.4794  # times more where a stage has one line of each row, halved with two
+    apart: float = 6.0  # how little loops and memory disturb each other: see `together`
+    launch_us: float = 1.293
+    fill: float = 647.2  # cycles from the launch to the first wgmma
+    cluster: float = 771.8  # cycles: CTAs that share loads start and end together
+    store_bytes: float = 15.97  # a cycle, D from registers through shared memory
+    ragged: float = 0.5634  # rows of D that cut sectors cost this many times more
+    box: float = 83.5  # cycles of each box of D that is stored
+    split: float = 1_384  # cycles that CTAs which share K wait for each other ...
+    split_bytes: float = 20.62  # ... and a cycle of reading each other's sums
 
 
 H200 = Rates()
@@ -73,10 +74,11 @@ class Work:
     straddling: float  # ... those in rows that cross lines of L2 ...
     cut: float  # ... and those in rows that cut sectors of it
     hasty: float  # those of both for which L2 is told to bring two lines
-    lines: int  # of L2, that a stage has of each row of K-major operands
+    lines: int  # of L2, that a stage has of each row; where rows cross lines it does not count
     active: int  # CTAs of a full wave ...
     tail: int  # ... and of the last
     stored: float  # bytes of D of one tile that one consumer stores ...
+    ragged: float  # ... and those of them in rows that cut sectors
     boxes: int  # ... in so many boxes
     partial: float  # bytes of sums that a consumer reads from CTAs which share K with its own
     shares: bool  # whether CTAs share loads
@@ -99,7 +101,13 @@ class Work:
         p = g.problem
         promoted = g.config.l2_promotion == PROMOTED_BYTES
         extents = ((g.a, rows), (g.b, columns * p.halves))
-        loads = [_loaded(operand, extent, k) for operand, extent in extents]
+        tiled = (waves.m_tiles * g.tile_m * g.cluster_m, waves.n_tiles * g.tile_n * g.cluster_n)
+        loads = [_loaded(*of, k, most) for of, most in zip(extents, tiled, strict=True)]
+        pitches = [_pitch(operand, extent, k) for operand, extent in extents]
+        even = all(pitch % LINE_BYTES == 0 for pitch in pitches)
+        stored = g.tile_m * g.d_columns * p.output.bytes / g.readers
+        box = g.store_box[1]
+        whole = gcd(box, n) * p.output.bytes % SECTOR_BYTES == 0
         return cls(
             waves=waves,
             stages=ceil(ceil(k / g.tile_k) / g.split_k),
@@ -109,10 +117,11 @@ class Work:
             straddling=sum(load[2] for load in loads),
             cut=sum(load[3] for load in loads),
             hasty=sum(load[2] + load[3] for load in loads) if promoted else 0,
-            lines=max(g.tile_k * p.a.bits // 8 // LINE_BYTES, 1),
+            lines=max(g.tile_k * p.a.bits // 8 // LINE_BYTES, 1) if even else 1,
             active=max(waves.grid_ctas, 1),
             tail=max(waves.tail_tiles * g.cluster_size, 1),
-            stored=g.tile_m * g.d_columns * p.output.bytes / g.readers,
+            stored=stored,
+            ragged=0 if whole else stored,
             boxes=g.slabs_per_tile * g.boxes_per_slab,
             partial=g.tile_m * g.tile_n * 4 / g.readers if g.split_k > 1 else 0,
             shares=g.destinations > 1,
@@ -120,7 +129,7 @@ class Work:
             turns=g.turns,
             moved=batches * (p.a.bits // 8 * k * (m + p.halves * n) + p.output.bytes * m * n),
             sharers=(g.a if rows > columns else g.b).sharers,
-            unsuited=promoted != all(_pitch(x, n, k) % PROMOTED_BYTES == 0 for x, n in extents),
+            unsuited=promoted != all(pitch % PROMOTED_BYTES == 0 for pitch in pitches),
         )
 
 
@@ -135,13 +144,16 @@ def _pitch(operand: Operand, extent: int, k: int) -> int:
     return (k if operand.major == "k" else extent) * operand.storage.bytes
 
 
-def _loaded(operand: Operand, extent: int, k: int) -> tuple[float, float, float, float]:
-    """Bytes of an operand that this CTA asks for; outside of the array; straddling; cut."""
+def _loaded(operand: Operand, extent: int, k: int, tiled: int) -> tuple[float, float, float, float]:
+    """Bytes of an operand that a CTA asks for; outside of the array, on average; straddling; cut.
+
+    `tiled` is what the extent becomes in whole tiles of whole clusters.
+    """
     asked = operand.bytes / operand.sharers
     pitch = _pitch(operand, extent, k)
     cuts = pitch % SECTOR_BYTES != 0
     straddles = pitch % LINE_BYTES != 0 and not cuts
-    outside = asked * max(1 - extent / operand.extent, 0.0)
+    outside = asked * (1 - extent / tiled)
     return asked, outside, asked * straddles, asked * cuts
 
 
@@ -214,8 +226,12 @@ def score(
 
 
 def together(loops: float, memory: float, edges: float, r: Rates) -> float:
-    """The whole time from its terms."""
-    return max(loops, memory) + r.felt * min(loops, memory) + edges
+    """The whole time from its terms.
+
+    Loops that find memory late wait, and memory that is asked late idles: where both need about the
+    same time, they need more than that together.
+    """
+    return (loops**r.apart + memory**r.apart) ** (1 / r.apart) + edges
 
 
 @lru_cache(maxsize=4096)
@@ -226,7 +242,7 @@ def _gemm(problem: GemmProblem, config: GemmConfig) -> Gemm:
 def times(w: Work, r: Rates, sms: int) -> tuple[float, float, float]:
     """(loops, memory, edges) in microseconds."""
     full, last = _stage(w, r, w.active, sms), _stage(w, r, w.tail, sms)
-    edge = w.stored / r.store_bytes + w.boxes * r.box
+    edge = (w.stored + r.ragged * w.ragged) / r.store_bytes + w.boxes * r.box
     edge += r.split + w.partial / r.split_bytes if w.partial else 0.0
     loop = w.stages * full
     tile = max(loop, edge) if w.turns else loop + edge

@@ -13,13 +13,14 @@ from ptxgen.configs.base import to_text
 from ptxgen.configs.gemm_pick import by_model
 from runtime.bench.gemm_cases import Case, cases
 
-# Seed, number of shapes, and least M, N and K. `held_out` is what is reported.
-SETS = {
-    "held_out": (2026, 200, 1, 128, 128),
-    "tuning": (1, 200, 1, 128, 128),
-    "tuning_large": (2, 80, 1024, 1024, 256),
-}
 MOST, MOST_PRODUCTS = 16384, 2**39
+# Seed, number of shapes, most M, and least M, N and K. `held_out` is what is reported.
+SETS = {
+    "held_out": (2026, 200, MOST, 1, 128, 128),
+    "tuning": (1, 200, MOST, 1, 128, 128),
+    "tuning_large": (2, 80, MOST, 1024, 1024, 256),
+    "tuning_skinny": (3, 80, 256, 1, 2048, 2048),
+}
 KEPT = 1.5  # times the best: the record has no times above
 
 Row = Mapping[str, Any]
@@ -28,22 +29,22 @@ Row = Mapping[str, Any]
 def shapes(name: str, dtype: str = "bf16") -> Iterator[Case]:
     """The random cases of one set.
 
-    Extents are log-uniform from their least to 16384, with at most 2^39 multiplications. Half of
-    the shapes are multiples of 64 (M too, above 64), the others have any M, and N and K in steps of
-    8, which is what TMA can read. None is a shape of the published benchmark.
+    Extents are log-uniform from their least to their most, with at most 2^39 multiplications. Half
+    of the shapes are multiples of 64 (M too, above 64), the others have any M, and N and K in steps
+    of 8, which is what TMA can read. None is a shape of the published benchmark.
     """
-    seed, count, *least = SETS[name]
+    seed, count, most_m, *least = SETS[name]
     generator = random.Random(seed)
     published = {case.extents for case in cases()}
 
-    def size(low: int, step: int) -> int:
-        value = exp(generator.uniform(log(low), log(MOST)))
+    def size(low: int, step: int, most: int = MOST) -> int:
+        value = exp(generator.uniform(log(low), log(most)))
         return max(round(value / step), 1) * step
 
     found = 0
     while found < count:
         even = generator.random() < 0.5
-        m = size(least[0], 1)
+        m = size(least[0], 1, most_m)
         m = round(m / 64) * 64 if even and m > 64 else m
         n, k = (size(low, 64 if even else 8) for low in least[1:])
         if m * n * k <= MOST_PRODUCTS and (m, n, k) not in published:
