@@ -72,6 +72,8 @@ WIDE = (
     "gemm:tile=128x104,cluster=1x2,stages=2,alpha=1,beta=1,bias=column,activation=relu",
     "gemm:tile=64x88,cluster=1x1,dtype=f16,beta=1,bias=row,activation=relu,batched=1",
     "gemm:tile=128x160,cluster=1x2,stages=2,gated=1,activation=relu,dtype=e5m2,out_dtype=e5m2",
+    "gemm:tile=64x160,cluster=1x1,stages=2,gated=1,activation=relu,amax=1",  # 80 as twice 40
+    "gemm:tile=64x208,cluster=1x1,stages=3,schedule=pingpong,bias=row",  # twice 104
     "gemm:tile=64x96,cluster=1x1,stages=2,gated=1,dtype=e4m3,out_dtype=e4m3,scales=tensor,amax=1",
     "gemm:tile=64x112,split_k=2,cluster=1x1,stages=2,beta=1,bias=row",  # 56 columns of each CTA
     "gemm:tile=64x72,schedule=pingpong,cluster=1x1,stages=3,beta=1,bias=column",

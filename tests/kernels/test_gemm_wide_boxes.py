@@ -28,7 +28,7 @@ def test_exact(text: str, runner: Runner) -> None:
     assert not g.store_swizzle.span
     unit = 16 // g.problem.output.bytes
     check(text, (g.tile_m - 47, 2 * unit, 48), "integers", runner)
-    check(text, (2 * g.tile_m + 1, 3 * g.d_columns - unit, 336), "integers", runner, sms=4)
+    check(text, (2 * g.tile_m + 1, 3 * g.d_columns - unit, 272), "integers", runner, sms=4)
 
 
 def test_rows_of_a_slab_lie_in_different_banks() -> None:
