@@ -15,7 +15,7 @@ pytestmark = pytest.mark.emu
 
 @pytest.mark.parametrize("clusters", [1, 2, 3, 5, 8])
 def test_all_ways_to_cut(clusters: int, runner: Runner) -> None:
-    """No tile to share, one, up to all but one of a wave, a wave and more; up to 7 stages a tile."""
+    """No tile to share, one, all but one of a wave, a wave and more; up to 7 stages a tile."""
     for tiles in sorted({1, 2, clusters - 1, clusters, clusters + 1, 2 * clusters + 3} - {0}):
         for k in (0, 1, 3, 7):
             assert_shared_out(Shares(tiles=tiles, k=k, clusters=clusters), runner)
