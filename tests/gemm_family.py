@@ -56,6 +56,29 @@ MEMBERS = (
     "gemm:schedule=stream_k,tile=128x128,consumers=1,stages=3,batched=1,b_major=mn",
     "gemm:schedule=stream_k,tile=64x24,swap_ab=1,dtype=s8,stages=max,cluster=1x1",
 )
+# Columns of D that no swizzle spans: one box a slab, with an odd number of 16-byte chunks a row.
+WIDE = (
+    "gemm:tile=64x56,cluster=1x1,stages=2",  # seven chunks
+    "gemm:tile=64x24,cluster=1x2,stages=2,dtype=f16,batched=1",  # stmatrix takes two of three
+    "gemm:tile=256x200,cluster=1x1,stages=2,store_n=200,store_slabs=1",  # a slab a row block: 25
+    "gemm:tile=128x200,cluster=1x2,stages=2,store_n=40,store_slabs=5",  # a ring of slabs of five
+    "gemm:tile=64x248,cluster=1x1,stages=2,store_n=248",  # the widest: 31
+    "gemm:tile=64x72,cluster=1x1,stages=2,dtype=f16,acc_dtype=f16",  # packed pairs
+    "gemm:tile=256x120,cluster=1x2,stages=2,dtype=f16,acc_dtype=f16,store_n=120,store_slabs=2",
+    "gemm:tile=64x48,cluster=1x1,dtype=e4m3,out_dtype=e4m3",  # fp8: a chunk has 16 columns
+    "gemm:tile=64x112,cluster=2x1,dtype=e5m2,out_dtype=e5m2,scales=row,bias=row,amax=1",
+    "gemm:tile=128x240,cluster=1x1,stages=2,dtype=e4m3,out_dtype=e4m3,store_n=240,out_scale=1",
+    "gemm:tile=64x56,cluster=1x1,beta=1,bias=row,bias_dtype=out",
+    "gemm:tile=128x104,cluster=1x2,stages=2,alpha=1,beta=1,bias=column,activation=relu",
+    "gemm:tile=64x88,cluster=1x1,dtype=f16,beta=1,bias=row,activation=relu,batched=1",
+    "gemm:tile=128x160,cluster=1x2,stages=2,gated=1,activation=relu,dtype=e5m2,out_dtype=e5m2",
+    "gemm:tile=64x160,cluster=1x1,stages=2,gated=1,activation=relu,amax=1",  # 80 as twice 40
+    "gemm:tile=64x208,cluster=1x1,stages=3,schedule=pingpong,bias=row",  # twice 104
+    "gemm:tile=64x96,cluster=1x1,stages=2,gated=1,dtype=e4m3,out_dtype=e4m3,scales=tensor,amax=1",
+    "gemm:tile=64x112,split_k=2,cluster=1x1,stages=2,beta=1,bias=row",  # 56 columns of each CTA
+    "gemm:tile=64x72,schedule=pingpong,cluster=1x1,stages=3,beta=1,bias=column",
+    "gemm:tile=64x40,schedule=stream_k,cluster=1x1,stages=3,alpha=1,bias=row",
+)
 
 TYPES: Sequence[Mapping[str, str]] = (
     {"dtype": "bf16"},

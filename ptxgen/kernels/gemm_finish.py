@@ -54,7 +54,7 @@ class Finish:
     factor: bool  # %alpha multiplies all sums
     affine: bool  # that, or a bias
     beta: bool
-    reads: bool  # C, a bias or vectors of scales, by the element's place in D
+    placed: bool  # lanes know where in D their elements lie: for C, a bias, vectors of scales, amax
     bias: str  # "" or the axis of the tile along which it runs: "rows" or "columns"
     bias_memory: Memory
     c_memory: Memory
@@ -113,7 +113,7 @@ def params(p: GemmProblem) -> tuple[Param, ...]:
         found.append(_f32("amax", access="read_write"))
     if p.out_scale:
         found.append(_f32("out_scale"))
-    if _reads(p):
+    if _placed(p):
         found += (ScalarParam(name=name, ptx_type="u32") for name in ("d_rows", "d_columns"))
     return tuple(found)
 
@@ -133,7 +133,7 @@ _MEANINGS = {
     "scale_b": "and of B: one, or one a column of D",
     "amax": "f32: becomes the largest |result|",
     "out_scale": "f32 factor of the result",
-    "d_rows": "rows of D: what lies beyond is not read of arrays like it",
+    "d_rows": "rows of D: nothing beyond is read, or counts in amax",
     "d_columns": "its columns",
 }
 
@@ -154,7 +154,7 @@ def finish(g: Gemm) -> Finish:
         factor=factor,
         affine=factor or bool(along),
         beta=bool(p.beta),
-        reads=_reads(p),
+        placed=_placed(p),
         bias=along,
         bias_memory=memory(p.bias_type),
         c_memory=memory(p.output),
@@ -173,8 +173,8 @@ def finish(g: Gemm) -> Finish:
     )
 
 
-def _reads(p: GemmProblem) -> bool:
-    return bool(p.beta) or p.bias != "none" or p.scales == "row"
+def _placed(p: GemmProblem) -> bool:
+    return bool(p.beta or p.amax) or p.bias != "none" or p.scales == "row"
 
 
 def memory(element: DType) -> Memory:

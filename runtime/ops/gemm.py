@@ -54,7 +54,8 @@ def gemm(
     Types: bf16, f16, fp8 (e4m3, e5m2, mixed or not) with f32 sums; int8 (s8, u8, mixed or not) with
     s32 sums; f32 with `precision="tf32"` only, which drops the low 13 bits of each mantissa. Sums
     run with K ascending (in a few parts that are added in order, where the choice splits K): the
-    result is the same bit by bit in every run and for every grid size.
+    result is the same bit by bit in every run and for every grid size (of a `config` with stream_k,
+    for one grid size). README has the order of each schedule, and the rules on NaN and infinities.
 
     Operands of 16 bits may be contiguous along either axis of their matrices (`w`, `w.T`), which is
     read off the strides. The others must be contiguous along K: `a` row-major, `b` the transpose

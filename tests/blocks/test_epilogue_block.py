@@ -59,6 +59,10 @@ CASES = [
     pytest.param(one_consumer(128, "bf16", store_n=128), id="one slab"),
     pytest.param(one_consumer(256, "bf16", store_slabs=4), id="four slabs"),
     pytest.param(one_consumer(96, "f32", store_n=32, store_slabs=3), id="three slabs"),
+    # boxes as wide as the slab, of 7, 5 and 25 chunks of 16 bytes: nothing is swizzled
+    *(pytest.param(one_consumer(56, out), id=f"{out}-56") for out in ("bf16", "f16")),
+    pytest.param(one_consumer(200, "bf16", rows=128, store_n=40, store_slabs=5), id="five of 40"),
+    pytest.param(one_consumer(200, "f16", store_n=200), id="one of 200"),
 ]  # fmt: skip
 
 

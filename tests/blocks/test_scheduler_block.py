@@ -2,67 +2,57 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
-import numpy as np
 import pytest
-from block_kernel import block_kernel
-from machines import POISON, Runner
+from machines import Runner
+from mutants import Mutant
+from walking import Problem, assert_walked, walker
 
-from ptxgen.spec import PointerParam, ScalarParam
+from ptxgen.errors import HazardError
 
 pytestmark = pytest.mark.emu
 
-UNTOUCHED = int.from_bytes(bytes([POISON] * 4), "little")
-PARAMS = (
-    PointerParam(name="visits", arg="visits", dtype="u32", access="read_write"),
-    PointerParam(name="order", arg="order", dtype="u32", access="write"),
-    *(
-        ScalarParam(name=name, ptx_type="u32")
-        for name in ("m_tiles", "n_tiles", "raster_group", "width")
-    ),
-)  # fmt: skip
 
-
-def raster(m_tiles: int, n_tiles: int, group: int) -> list[tuple[int, int]]:
-    """The definition: bands of `group` rows, each walked column by column."""
+def edges() -> list[Problem]:
+    """One row or column, few of them, whole and cut bands, groups about and beyond all rows."""
     return [
-        (m, n)
-        for first in range(0, m_tiles, group)
-        for n in range(n_tiles)
-        for m in range(first, min(first + group, m_tiles))
+        (m, n, 1 + (m + n + group) % 2, group)
+        for m in (1, 2, 3, 4, 5, 9)
+        for n in (1, 2, 3, 4, 5, 8, 17)
+        for group in sorted({1, 2, max(m - 1, 1), m, m + 1, 40})
     ]
 
 
-@pytest.mark.parametrize("cluster", [(1, 1), (2, 1), (1, 2), (2, 2)])
-@pytest.mark.parametrize("clusters", [1, 3])
 @pytest.mark.parametrize(
-    ("m_tiles", "n_tiles", "group"),
+    ("cluster", "clusters"),
     [
-        (1, 1, 1),
-        (5, 1, 2), (1, 5, 1),  # one column, one row
-        (4, 3, 2),  # whole bands
-        (5, 3, 2),  # the last band has fewer rows
-        (5, 3, 5), (5, 3, 1),  # one band; one row a band
-        (3, 4, 7),  # a group larger than the grid
-        (8, 8, 3),
+        ((1, 1), 1), ((1, 1), 3),  # one after the other; in turns
+        ((1, 1), 40),  # more clusters than most of them have tiles
+        ((2, 1), 3), ((1, 2), 2), ((2, 2), 1),  # a CTA's own part of a cluster tile
     ],
 )  # fmt: skip
 def test_every_tile_once_and_in_order(
-    m_tiles: int, n_tiles: int, group: int, clusters: int, cluster: tuple[int, int], runner: Runner
+    cluster: tuple[int, int], clusters: int, runner: Runner
 ) -> None:
-    m, n = cluster
-    kernel = block_kernel(
-        "scheduler", PARAMS, block=32, grid=clusters * m * n, cluster_size=m * n,
-        tile=SimpleNamespace(m=1, n=1),
-        cluster=SimpleNamespace(m=m, n=n, size=m * n, rank_m="%cta_m", rank_n="%cta_n"),
-    )  # fmt: skip
-    shape = (m_tiles * m, n_tiles * n)
-    scalars = {"m_tiles": m_tiles, "n_tiles": n_tiles, "raster_group": group, "width": shape[1]}
-    words = {"visits": (shape, np.uint32), "order": (shape, np.uint32)}
-    got = runner.run(kernel, {}, words, args=scalars)
-    assert (got["visits"] == np.uint32(UNTOUCHED + 1)).all()  # counted up from the poison
-    want = np.empty((m_tiles, n_tiles), np.uint32)
-    for tile, place in enumerate(raster(m_tiles, n_tiles, group)):
-        want[place] = tile
-    assert np.array_equal(got["order"], np.kron(want, np.ones(cluster, np.uint32)))
+    problems = edges()
+    assert len(problems) >= 200
+    assert_walked(problems[:: cluster[0] * cluster[1]], cluster, clusters, runner)
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ("min.u32 %rows, %rows, %raster_group;", ""),  # the last band counts rows beyond the grid
+        ("min.u32 %rows, %rows, %raster_group;", "mov.u32 %rows, %raster_group;"),
+        ("add.u32 %m_tile, %m_tile, %first_row;", ""),  # all bands lie upon the first
+        ("mul.lo.u32 %in_batch, %batch, %per_batch;", "mov.u32 %in_batch, 0;"),
+        ("add.u32 %tile, %tile, %clusters;", "add.u32 %tile, %tile, 1;"),
+    ],
+)
+def test_no_part_can_be_left_out(was: str, now: str, runner: Runner) -> None:
+    if "cuda" in runner.backends:
+        pytest.skip("mutants are for the emulator")
+    kernel = walker((1, 1), 3)
+    ptx = str(kernel.ptx)
+    assert ptx.count(was) == 1
+    with pytest.raises((AssertionError, HazardError)):
+        assert_walked(edges(), (1, 1), 3, runner, Mutant(ptx.replace(was, now), kernel))

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from gemm_check import check
 from gemm_epilogues import EXACT, ROUNDED
 from machines import Runner
 
@@ -23,24 +24,6 @@ pytestmark = pytest.mark.emu
 
 # Less than a tile; ragged everywhere, with an odd M, and K that ends inside a stage.
 SHAPES = ((16, 16, 16), (81, 144, 208))
-
-
-def check(text: str, shape: tuple[int, int, int], kind: str, runner: Runner) -> None:
-    kernel = ptxgen.kernel_from(text)
-    problem = kernel.source.problem
-    a, b = reference.inputs(kind, problem, *shape, seed=3)
-    given = reference.epilogue(kind, problem, *shape[:2], seed=3)
-    d = reference.poisoned(problem, *shape[:2])
-    exact = kind == "integers" and problem.activation in ("none", "relu")
-    arrays = given.arrays()
-    largest = {"amax": arrays.pop("amax")} if problem.amax else {}
-    got = runner.run(
-        kernel, {"a": a, "b": b, **arrays}, {"d": (d.shape, d.dtype)},
-        close=None if exact else 1e-2, updated=largest, args=given.scalars(problem),
-    )  # fmt: skip
-    given = replace(given, amax=got.get("amax"))
-    result = reference.compare(a, b, got["d"], problem, exact=kind == "integers", given=given)
-    assert result.ok, result.verdict()
 
 
 @pytest.mark.parametrize("text", EXACT)

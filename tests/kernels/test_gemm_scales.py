@@ -86,6 +86,35 @@ def test_one_nan_in_a_corner_reaches_amax(per_tensor: Any, runner: Runner) -> No
     assert not np.isnan(d[:64]).any()
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {}, {"swap_ab": 1}, {"split_k": 2}, {"schedule": "pingpong", "stages": 3},
+        {"schedule": "stream_k", "stages": 3}, {"tile": (128, 56), "consumers": 1},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_amax_counts_nothing_outside_d(fields: dict[str, Any], runner: Runner) -> None:
+    """Beyond the edges the sums are 0, and what is made of them is not: here a bias, that all of D
+    cancels, and the NaN of 0 times infinity."""
+    m, n = 65, 72  # both ways a little more than a tile
+    fields = {"tile": (64, 64), "cluster": (1, 1), "stages": 2, "amax": 1} | fields
+    bf16 = dtype("bf16").np_dtype
+    a, b = np.ones((m, 32), bf16), np.ones((n, 32), bf16)
+    out, largest = {"d": ((m, n), bf16)}, {"amax": np.zeros(1, np.float32)}
+    for bias, length in (("row", n), ("column", m)):
+        kernel = ptxgen.kernel("gemm", bias=bias, **fields)
+        given = {"a": a, "b": b, "bias": np.full(length, -32, np.float32)}
+        got = runner.run(kernel, given, out, updated=largest)
+        assert got["amax"][0] == 0 == np.abs(got["d"].astype(np.float32)).max()
+    kernel = ptxgen.kernel("gemm", **fields)
+    for name, x in (("a", a), ("b", b)):
+        spoiled = x.copy()
+        spoiled[-1, 5] = np.inf
+        given = {"a": a, "b": b} | {name: spoiled}
+        assert runner.run(kernel, given, out, updated=largest)["amax"][0] == np.inf
+
+
 @pytest.mark.parametrize("swap", [0, 1])
 def test_scales_belong_to_rows_of_a_and_columns_of_d(swap: int, runner: Runner) -> None:
     """One row and one column stand out by a scale of their own, however tiles lie."""

@@ -6,13 +6,12 @@ Runs on the emulator; `--backend cuda` and `--backend both` run the numbers on a
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pytest
 from gemm_cases import assert_exact, integers, normal, numpy_type
 from machines import Runner
+from mutants import Mutant
 
 import ptxgen
 from ptxgen.errors import Deadlock, HazardError
@@ -62,21 +61,6 @@ def test_the_same_bits_as_sharing_every_tile(mode: str, wait_depth: int, runner:
 
 
 # ------------------------------------------------------------------ what each part is there for
-
-
-@dataclass
-class Mutant:
-    """A kernel with other PTX."""
-
-    ptx: str
-    kernel: Any
-
-    @property
-    def spec(self) -> Any:
-        return self.kernel.spec
-
-    def plan(self, *args: Any) -> Any:
-        return self.kernel.plan(*args)
 
 
 TOLD = r"add\.u32 %next, %tile, %clusters;\s+setp.*\s+@%hands_over bar\.arrive .*;"

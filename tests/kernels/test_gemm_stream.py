@@ -6,13 +6,13 @@ Runs on the emulator; `--backend cuda` and `--backend both` run the numbers on a
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 from gemm_cases import assert_exact, integers, normal, numpy_type
 from machines import Runner
+from mutants import Mutant
 
 import ptxgen
 import runtime
@@ -105,21 +105,6 @@ def test_a_launch_leaves_the_flags_as_it_found_them(cluster: str) -> None:
 
 
 # ------------------------------------------------------------------ what each part is there for
-
-
-@dataclass
-class Mutant:
-    """A kernel with other PTX."""
-
-    ptx: str
-    kernel: Any
-
-    @property
-    def spec(self) -> Any:
-        return self.kernel.spec
-
-    def plan(self, *args: Any) -> Any:
-        return self.kernel.plan(*args)
 
 
 FLAG_WAIT = r"setp\.eq\.u32 %waits, %raised, 0;"
