@@ -13,13 +13,25 @@ from ptxgen.configs.gemm_shape import Gemm
 from ptxgen.configs.gemm_table import TABLES, class_of
 from ptxgen.configs.gemm_time import Score, score
 
+HOT_US = 200.0  # microseconds, from which on a product is taken to be at the power limit
+TIE = 0.01  # relative: times that are no difference to the model
+
 
 def by_model(
     problem: GemmProblem, m: int, n: int, k: int, *, batches: int = 1, sms: int = 132
 ) -> tuple[Score, ...]:
-    """All candidates as the model orders them, best first."""
-    scores = [score(problem, c, m, n, k, sms, batches) for c in candidates(problem, m, n, sms)]
-    return tuple(sorted(scores, key=lambda s: s.order))
+    """All candidates as the model orders them, best first.
+
+    Products that take long run into the power limit. Of those within `TIE` of the least time, the
+    one that reads least from L2 then comes first: it leaves most power to the tensor cores.
+    """
+    found = [score(problem, c, m, n, k, sms, batches) for c in candidates(problem, m, n, sms)]
+    scores = sorted(found, key=lambda s: s.order)
+    if scores[0].us > HOT_US:
+        close = [s for s in scores if s.us <= scores[0].us * (1 + TIE)]
+        coolest = min(close, key=lambda s: s.read)
+        scores = [coolest, *(s for s in scores if s is not coolest)]
+    return tuple(scores)
 
 
 def ranking(

@@ -33,34 +33,33 @@ class Rates:
     The defaults were fitted by `examples/fit_pick.py` to searches over 360 random bf16 shapes.
     """
 
-    cycles_per_us: float = 1_910
-    tensor_share: float = 0.8811  # of the wgmma rate is held at full power
-    overlap: float = 0.177  # of the time of the faster of wgmma and L2 that is felt
-    l2_bytes: float = 64.29  # a cycle, that one SM gets when all read at once ...
-    sm_bytes: float = 169.6  # ... and at most, when few do
-    empty: float = 4.526  # rows outside of an array are loaded (as zeros) at this many times more
-    straddle: float = 0.3037  # rows that cross lines cost this many times more ...
-    cut: float = 1.04  # ... and where they cut sectors, too, this
-    hasty: float = 0.6556  # ... and where L2 is told to bring two lines for them, this in addition
-    shared: float = 77.08  # cycles of a stage that CTAs wait for each other's loads ...
-    joint: float = 54.54  # ... and that consumers which share a tile wait for each other
-    step: float = 28.59  # cycles of any stage: its barriers, and what is sent for it
-    memory_bytes: float = 6.243e6  # a microsecond, from device memory
-    sm_memory_bytes: float = 1.409e5  # of it, what one SM can draw
+    cycles_per_us: float = 1_559  # the clock at full power
+    overlap: float = 0.08882  # of the time of the faster of wgmma and L2 that is felt
+    l2_bytes: float = 67.19  # a cycle, that one SM gets when all read at once ...
+    sm_bytes: float = 168.2  # ... and at most, when few do
+    empty: float = 4.582  # rows outside of an array are loaded (as zeros) at this many times more
+    straddle: float = 0.1895  # rows that cross lines cost this many times more ...
+    cut: float = 0.7803  # ... and where they cut sectors, too, this
+    hasty: float = 0.4906  # ... and where L2 is told to bring two lines for them, this in addition
+    shared: float = 65.77  # cycles of a stage that CTAs wait for each other's loads ...
+    joint: float = 49.15  # ... and that consumers which share a tile wait for each other
+    step: float = 19.07  # cycles of any stage: its barriers, and what is sent for it
+    memory_bytes: float = 6.433e6  # a microsecond, from device memory
+    sm_memory_bytes: float = 1.340e5  # of it, what one SM can draw
     # ... which takes longer by so many times ...
-    uneven: float = 1.871  # the share of SMs that idle beside others (see `_uneven`)
-    coupled: float = 0.4404  # where CTAs of a cluster do not share the larger operand
-    again: float = 0.5048  # where several clusters ask for the larger operand
-    scattered: float = 0.1703  # where a stage has one line of each row, halved with two
-    uneven_l2: float = 0.5662  # as `uneven`, of L2
-    launch_us: float = 1.457
-    fill: float = 120.1  # cycles from the launch to the first wgmma
-    cluster: float = 1_070  # cycles: CTAs that share loads start and end together
-    store_bytes: float = 19.66  # a cycle, D from registers through shared memory
-    ragged: float = 0.8613  # rows of D that cut sectors cost this many times more
-    box: float = 275.8  # cycles of each box of D that is stored
-    split: float = 609.2  # cycles that CTAs which share K wait for each other ...
-    split_bytes: float = 8.188  # ... and a cycle of reading each other's sums
+    uneven: float = 2.071  # the share of SMs that idle beside others (see `_uneven`)
+    coupled: float = 0.5333  # where CTAs of a cluster do not share the larger operand
+    again: float = 0.3571  # where several clusters ask for the larger operand
+    scattered: float = 0.1602  # where a stage has one line of each row, halved with two
+    uneven_l2: float = 0.5606  # as `uneven`, of L2
+    launch_us: float = 1.289
+    fill: float = 403  # cycles from the launch to the first wgmma
+    cluster: float = 931.4  # cycles: CTAs that share loads start and end together
+    store_bytes: float = 30.77  # a cycle, D from registers through shared memory
+    ragged: float = 1.343  # rows of D that cut sectors cost this many times more
+    box: float = 185.9  # cycles of each box of D that is stored
+    split: float = 548.6  # cycles that CTAs which share K wait for each other ...
+    split_bytes: float = 11.31  # ... and a cycle of reading each other's sums
 
 
 H200 = Rates()
@@ -140,6 +139,12 @@ class Work:
             unsuited=promoted != all(pitch % PROMOTED_BYTES == 0 for pitch in pitches),
         )
 
+    @property
+    def read(self) -> float:
+        """Bytes that L2 hands out to all CTAs."""
+        ctas = max(self.waves.waves - 1, 0) * self.active + self.tail
+        return ctas * self.stages * self.loaded
+
 
 def _resident(sms: int, cluster_size: int) -> int:
     """CTAs at once. Clusters of four and more leave SMs of uneven GPCs idle: 12 of 132."""
@@ -178,6 +183,7 @@ class Score:
     edge_us: float  # launch, fill, partial sums, the last store
     stream_sharers: int  # see `Work.sharers`
     unsuited: bool  # see `Work.unsuited`
+    read: float  # see `Work.read`
     measured: Winner | None = None  # why it stands first, if the model does not put it there
 
     @property
@@ -230,6 +236,7 @@ def score(
         edge_us=edges,
         stream_sharers=work.sharers,
         unsuited=work.unsuited,
+        read=work.read,
     )
 
 
@@ -285,7 +292,7 @@ def _parts(w: Work, r: Rates, active: int, sms: int) -> tuple[float, float]:
     loaded = w.loaded + r.empty * w.outside + r.straddle * w.straddling + r.cut * w.cut
     loaded += r.hasty * w.hasty
     loaded *= 1 + r.uneven_l2 * _uneven(w, active, sms)
-    return w.wgmma / r.tensor_share, loaded / min(r.sm_bytes, r.l2_bytes * sms / active)
+    return w.wgmma, loaded / min(r.sm_bytes, r.l2_bytes * sms / active)
 
 
 def _stage(w: Work, r: Rates, active: int, sms: int) -> float:

@@ -59,9 +59,9 @@ def test_what_the_pick_loses_on_shapes_that_nothing_was_fitted_to(held_out) -> N
     """README has the numbers; here is what a change of the model must not make worse."""
     regret = Regret.of(held_out)
     assert len(regret.lost) == 200
-    assert median(regret.lost) < 0.025
-    assert mean(regret.lost) < 0.055
-    assert geometric_mean(regret.ratios) > 1.04  # torch's time / ours
+    assert median(regret.lost) < 0.01
+    assert mean(regret.lost) < 0.03
+    assert geometric_mean(regret.ratios) > 1.08  # torch's time / ours
 
 
 def test_predicted_times_are_in_the_right_place(held_out) -> None:
@@ -97,6 +97,16 @@ def test_squares_get_consumers_in_turns(size: int) -> None:
     """128 x 128 in turns was the fastest of all on both sizes, 4 to 5% before shared tiles."""
     config = pick(PROBLEMS[0], size, size, size)
     assert (config.schedule, config.tile[:2]) == ("pingpong", (128, 128))
+
+
+def test_where_power_decides_ties_go_to_the_config_that_reads_least() -> None:
+    """At 8192^3, 256x200 and 128x192 in turns tie in bursts; sustained, 256x200 is 4% faster."""
+    first, *others = ranking(PROBLEMS[0], 8192, 8192, 8192)
+    assert first.config.tile[:2] == (256, 200)
+    assert others[0].us < first.us
+    close = [s for s in others if s.us < 1.01 * others[0].us]
+    assert all(s.read >= first.read for s in close)
+    assert others[0].read > 1.3 * first.read
 
 
 def test_small_products_are_spread_over_the_chip() -> None:

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.unit
 REFERENCES = (
     "gemm", "gemm:cluster=1x2,stages=3", "gemm:cluster=1x1,wait_depth=0,stages=1",
     "gemm:tile=64x64x64,stages=max,cluster=1x1", "gemm:tile=192x128x64,out_dtype=f32,stages=2",
-    "gemm:tile=256x72x128,stages=2,dtype=f16,cluster=1x2,store_slabs=3",
+    "gemm:tile=256x72x128,stages=2,dtype=f16,cluster=1x2,store_n=24,store_slabs=3",
     "gemm:cluster=2x2", "gemm:batched=1,a_major=mn,b_major=mn,cluster=1x2",
     "gemm:split_k=4,cluster=1x1,tile=128x64,stages=max",
     "gemm:swap_ab=1,cluster=1x1,tile=64x16,stages=max", "gemm:dtype=tf32,tile=128x128",
