@@ -198,6 +198,14 @@ def _slab_writes(g: Gemm, out: Store) -> tuple[Promise, ...]:
     }[out.kind]
 
 
+def _elected(g: Gemm) -> tuple[Promise, ...]:
+    """Who is elected. Barriers that no TMA signals are initialised by a warp as one."""
+    if not g.copies:
+        why = "one lane initialises barriers, one issues TMA"
+        return (Count(pattern="ELECT", at_least=2, why=why),)
+    return () if g.direct else (Count(pattern="ELECT", at_least=1, why="one lane issues TMA"),)
+
+
 def _roles(g: Gemm) -> tuple[Promise, ...]:
     producer, consumer = g.registers.roles
     barriers = 2 * g.stages + (2 if g.split_k > 1 else 0)
@@ -211,10 +219,7 @@ def _roles(g: Gemm) -> tuple[Promise, ...]:
             pattern="BAR.ARV", exactly=1 if g.turns else 0,
             why="consumers that take turns tell each other, and nobody else arrives without a wait",
         ),
-        Count(
-            pattern="ELECT", at_least=1 if g.copies and g.direct else 2,
-            why="one lane initialises barriers, one issues TMA",
-        ),
+        *_elected(g),
         Count(pattern="SYNCS.EXCH", exactly=barriers, why="every mbarrier is initialised once"),
         Count(pattern="ACQBULK", exactly=1, why="the grid before this one is waited for"),
     )  # fmt: skip

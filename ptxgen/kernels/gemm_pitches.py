@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import Literal
 
 from ptxgen.errors import Violation
 from ptxgen.isa.dtypes import dtype
 from ptxgen.kernels.gemm_pointers import COPY_BYTES
 from ptxgen.spec import ArrayMeta
+
+Use = Literal["load", "store", "reduce"]
+CURES: Mapping[Use, str] = {
+    "load": "make the kernel with load=cp_async, cluster=1x1",
+    "store": "make the kernel with store=direct",
+}
 
 
 def element_violations(name: str, meta: ArrayMeta, letters: tuple[str, ...]) -> Iterator[Violation]:
@@ -82,13 +89,11 @@ def copied_violations(name: str, meta: ArrayMeta, letters: tuple[str, ...]) -> I
 
 
 def with_cure(
-    broken: Iterable[Violation], meta: ArrayMeta, letters: tuple[str, ...], use: str = "store"
+    broken: Iterable[Violation], meta: ArrayMeta, letters: tuple[str, ...], use: Use = "store"
 ) -> Iterator[Violation]:
     """Rules that TMA has on a matrix: named with the config that has them not, if that takes it."""
-    check, config = (element_violations, "store=direct")
-    if use == "load":
-        check, config = (copied_violations, "load=cp_async")
-    cured = (use != "load" or letters[-1] == "K") and not any(check("x", meta, letters))
+    check = copied_violations if use == "load" else element_violations
+    cured = not any(check("x", meta, letters))
     for violation in broken:
-        other = f"{violation.fix}; or make the kernel with {config}"
+        other = f"{violation.fix}; or {CURES[use]}"
         yield replace(violation, fix=other) if cured else violation

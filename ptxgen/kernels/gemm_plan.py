@@ -11,6 +11,7 @@ from ptxgen.isa.dtypes import dtype
 from ptxgen.kernels.base import Planner
 from ptxgen.kernels.gemm_finish_plan import (
     GIVEN,
+    HALVES,
     finish_axes,
     finish_violations,
 )
@@ -206,7 +207,10 @@ def _operand(
         )
         return
     broken = tensor_map.array_violations(meta, param, axis_names=letters)
-    yield from with_cure(broken, meta, letters, param.use)
+    if HALVES in letters:  # no other config takes it
+        yield from broken
+    else:
+        yield from with_cure(broken, meta, letters, param.use)
 
 
 def _type(param: TensorMapParam | PointerParam, meta: ArrayMeta) -> Violation:

@@ -14,6 +14,7 @@ from ptxgen.configs.gemm import GemmConfig, GemmProblem
 from ptxgen.configs.gemm_pick import ranking
 from ptxgen.errors import ArgumentError, Violation
 from ptxgen.isa.dtypes import dtype as dtype_row
+from ptxgen.kernels.gemm_pitches import CURES
 from ptxgen.spec import ArrayMeta
 from runtime.allocate import empty_like, fresh
 from runtime.backend import Backend, choose
@@ -66,7 +67,9 @@ def gemm(
     is by default that of the inputs, f32 of tf32, bf16 of fp8, s32 of int8; f32 sums can also give
     bf16, f16, f32, e4m3 and e5m2 (which saturate). Where N elements are no multiple of 16 bytes,
     the rows of a new array are padded, so it is a view. `config` overrides the choice of tile,
-    stages and cluster. `stream` and `backend` are as in `runtime.launch`.
+    stages and cluster; with load="cp_async" and cluster=(1, 1) rows of operands may lie any
+    multiple of 4 bytes apart, with store="direct" those of `out` and `c` anywhere; both are slower.
+    `stream` and `backend` are as in `runtime.launch`.
 
     f32 sums may be finished before they are rounded, all in f32:
 
@@ -114,6 +117,30 @@ def gemm(
         a, b, out=out, config=config, out_dtype=out_dtype, precision=precision,
         transpose=transpose, stream=stream, backend=backend, given=given,
     )  # fmt: skip
+
+
+# What makes a kernel take what TMA refuses, as this function takes it.
+_HERE = {
+    CURES["load"]: "pass config=GemmConfig(load='cp_async', cluster=(1, 1))",
+    CURES["store"]: "pass config=GemmConfig(store='direct')",
+}
+
+
+def _launched(kernel: api.Kernel, **arguments: Any) -> None:
+    """Launch; a refusal whose cure is another kernel says how to ask for it here."""
+    try:
+        launch(kernel, **arguments)
+    except ArgumentError as error:
+        found = [replace(v, fix=_here(v.fix)) for v in error.violations]
+        if found == list(error.violations):
+            raise
+        raise ArgumentError(f"{HEADLINE} by {kernel.spec.entry}", found) from None
+
+
+def _here(fix: str) -> str:
+    for elsewhere, here in _HERE.items():
+        fix = fix.replace(elsewhere, here)
+    return fix
 
 
 def _as_operator(torch: Any, a: object, b: object) -> bool:
@@ -170,7 +197,7 @@ def compute(
     if choice.halves is not None:
         w = w.reshape(choice.halves)
     d = out if choice.n is None or not new else padded(out)
-    launch(choice.kernel, a=a, b=w, d=d, stream=stream, backend=backend, **finish)
+    _launched(choice.kernel, a=a, b=w, d=d, stream=stream, backend=backend, **finish)
     return out
 
 
@@ -220,12 +247,12 @@ def _without_views(
     if choice.halves is not None:
         w = _halved(w, choice.halves)
     if out is not None:
-        launch(choice.kernel, a=a, b=w, d=out, stream=on, backend=runner, **finish)
+        _launched(choice.kernel, a=a, b=w, d=out, stream=on, backend=runner, **finish)
         return out
     whole = choice.shape if choice.n is None else (*choice.shape[:-1], choice.n)
     out = empty_like(whole, choice.d_type, a, stream=on.handle)
     d = fresh("d", out, stream=on.handle)
-    launch(choice.kernel, a=a, b=w, d=d, stream=on, backend=runner, **finish)
+    _launched(choice.kernel, a=a, b=w, d=d, stream=on, backend=runner, **finish)
     runner.wait(on)  # the framework knows nothing of this launch, so it must have run
     return out
 

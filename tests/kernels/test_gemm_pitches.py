@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gemm_cases import assert_exact, numpy_type
 from gemm_pitches import COPIED, DIRECT, check
 from machines import Runner
 
 import ptxgen
+from ptxgen.configs.gemm import GemmConfig
 from ptxgen.errors import ArgumentError
 from ptxgen.spec import ArrayMeta, DeviceLimits
+from runtime import ops
 
 pytestmark = pytest.mark.emu
 
@@ -158,3 +161,20 @@ def test_tma_names_copies() -> None:
     with pytest.raises(ArgumentError) as caught:
         kernel.plan(odd, {}, H200)
     assert "cp_async" not in str(caught.value)
+
+
+def test_gemm_of_views_by_config(rng: np.random.Generator) -> None:
+    """ops.gemm refuses views whose rows lie anywhere, and names the configs that take them."""
+    a = rng.integers(-3, 4, (70, 106)).astype(numpy_type("bf16"))[:, 2:104]
+    w = rng.integers(-3, 4, (37, 106)).astype(numpy_type("bf16"))[:, 2:104]
+    whole = np.full((70, 39), 7, numpy_type("bf16"))
+    d = whole[:, 1:38]
+    with pytest.raises(ArgumentError) as caught:
+        ops.gemm(a, w.T, out=d, backend="emulator")
+    assert "pass config=GemmConfig(load='cp_async', cluster=(1, 1))" in str(caught.value)
+    assert "pass config=GemmConfig(store='direct')" in str(caught.value)
+    config = GemmConfig(tile=(64, 64), load="cp_async", store="direct", cluster=(1, 1))
+    assert ops.gemm(a, w.T, out=d, config=config, backend="emulator") is d
+    assert_exact(d, a, w)
+    assert np.array_equal(whole[:, 0].astype(int), [7] * 70)
+    assert np.array_equal(whole[:, 38].astype(int), [7] * 70)
