@@ -26,11 +26,30 @@ class Contract:
     named_barriers: tuple[str, ...]
 
 
+# Which arrays a kernel takes and what it does beyond their edges, by (copies, direct): two lines.
+_EDGES = {
+    (False, False): (
+        "Any M, N, K whose row pitches are multiples of 16 bytes: TMA fills with zeros on",
+        "load and clips on store.",
+    ),
+    (False, True): (
+        "Any M, N, K, any rows of D; those of A and B lie multiples of 16 bytes apart. TMA",
+        "fills with zeros on load.",
+    ),
+    (True, False): (
+        "Any M, N, K; rows of A and B lie multiples of 4 bytes apart, those of D of 16.",
+        "Copies fill with zeros, TMA clips on store.",
+    ),
+    (True, True): (
+        "Any M, N, K, any rows of D; those of A and B lie multiples of 4 bytes apart.",
+        "Copies fill with zeros.",
+    ),
+}
+
+
 def contract(g: Gemm) -> Contract:
     return Contract(
-        extents="Any M, N, K, any rows of D; those of A and B lie multiples of 16 bytes apart. TMA"
-        if g.direct
-        else "Any M, N, K whose row pitches are multiples of 16 bytes: TMA fills with zeros on",
+        extents=_EDGES[g.copies, g.direct][0],
         stores="one by one" if g.direct else "by TMA",
         order=tuple(_order(g)),
         arrays=tuple(_arrays(g)),
@@ -64,7 +83,7 @@ def empty_arrivers(g: Gemm) -> str:
 
 
 def _order(g: Gemm) -> Iterator[str]:
-    edges = "fills with zeros on load." if g.direct else "load and clips on store."
+    edges = _EDGES[g.copies, g.direct][1]
     if g.streams:
         yield f"{edges} An element is summed by one warpgroup in ascending k, or in"
         yield "parts where clusters share its tile, added in ascending k: the same bits every run"
