@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ptxgen.configs import slabs
 from ptxgen.configs.base import Rule
 from ptxgen.configs.gemm_field_rules import nearest
 from ptxgen.errors import Violation
@@ -87,7 +88,8 @@ def _finish_registers(g: Gemm) -> Iterator[Violation]:
     most = has - own - sum(needs.values())
     if needs and g.accumulators > most:
         terms = " + ".join(f"{what} {n}" for what, n in needs.items())
-        widest = 2 * most // g.blocks // COLUMN_STEP * COLUMN_STEP
+        room = most if g.config.store_n else has - own - sum(dict(_parts(g)).values())
+        widest = 2 * room // g.blocks // COLUMN_STEP * COLUMN_STEP  # whose slabs are narrow
         yield Violation(
             field="tile_n", got=str(g.tile_n),
             rule=f"its {g.accumulators} accumulators leave {has - g.accumulators} registers of "
@@ -99,7 +101,14 @@ def _finish_registers(g: Gemm) -> Iterator[Violation]:
 
 
 def _needs(g: Gemm) -> Iterator[tuple[str, int]]:
-    """Registers that each part of an epilogue takes, by what ptxas 13.0 and 13.5 spill without."""
+    """Registers that an epilogue takes, by what ptxas 13.0 and 13.5 spill without."""
+    yield from _parts(g)
+    wide = g.store_n > slabs.PLAIN_COLUMNS  # ptxas moves loads of a whole slab together
+    yield f"slabs of {g.store_n}", 32 * (g.problem.finishes and wide)
+
+
+def _parts(g: Gemm) -> Iterator[tuple[str, int]]:
+    """Those of its parts, whatever the slabs."""
     p = g.problem
     yield "bias", 24 * (p.bias != "none")
     yield "scales", 24 * (p.scales == "row")
