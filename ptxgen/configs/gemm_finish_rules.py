@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ptxgen.configs import slabs
 from ptxgen.configs.base import Rule
 from ptxgen.configs.gemm_field_rules import nearest
 from ptxgen.errors import Violation
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
 
 GATED_COLUMNS = 32  # of a CTA's part of B: 16 of each half go by one stmatrix
 PROMOTED_K = 128  # elements whose sum stays in the tensor core
+WIDE_SLAB = 128  # columns beyond which an epilogue takes more registers
 COLUMN_STEP = 32  # of the widths that are proposed
 
 
@@ -103,8 +103,9 @@ def _finish_registers(g: Gemm) -> Iterator[Violation]:
 def _needs(g: Gemm) -> Iterator[tuple[str, int]]:
     """Registers that an epilogue takes, by what ptxas 13.0 and 13.5 spill without."""
     yield from _parts(g)
-    wide = g.store_n > slabs.PLAIN_COLUMNS  # ptxas moves loads of a whole slab together
-    yield f"slabs of {g.store_n}", 32 * (g.problem.finishes and wide)
+    # ptxas moves the loads of a whole slab together
+    finished = g.problem.finishes and g.store_n > WIDE_SLAB
+    yield f"slabs of {g.store_n}", (32 if g.problem.scales == "row" else 28) * finished
 
 
 def _parts(g: Gemm) -> Iterator[tuple[str, int]]:
