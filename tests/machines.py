@@ -81,18 +81,23 @@ class Runner:
         emulator: Mapping[str, Any] | None = None,
         close: float | None = None,
         updated: Mapping[str, np.ndarray] | None = None,
+        views: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> dict[str, np.ndarray]:
         """Launch once a backend; the outputs of the first, which those of all others must equal.
 
         `outputs` maps names to (shape, dtype); they are poisoned before each run. `updated` are
-        outputs that start with a value; they are copied, and returned too. `emulator` holds
-        options of the emulator (schedule, mode, seed, sms), `options` those of `runtime.launch`.
+        outputs that start with a value; they are copied, and returned too. `views` holds indices by
+        name: the kernel gets that part of an array, and what is returned is all of it. `emulator`
+        holds options of the emulator (schedule, mode, seed, sms), `options` those of
+        `runtime.launch`.
         Sums of random floats differ between backends, since their order does: `close` is then the
         relative error (of norms) that is allowed instead of equal bits.
         """
         results = [
-            self._run_on(name, kernel, inputs, outputs, updated or {}, emulator or {}, options)
+            self._run_on(
+                name, kernel, inputs, outputs, updated or {}, views or {}, emulator or {}, options
+            )
             for name in self.backends
         ]
         first = results[0]
@@ -112,6 +117,7 @@ class Runner:
         inputs: Mapping[str, np.ndarray],
         outputs: Mapping[str, tuple[tuple[int, ...], Any]],
         updated: Mapping[str, np.ndarray],
+        views: Mapping[str, Any],
         emulator: Mapping[str, Any],
         options: Mapping[str, Any],
     ) -> dict[str, np.ndarray]:
@@ -126,7 +132,10 @@ class Runner:
         made = {name: arrays.put(poisoned(*meta)) for name, meta in outputs.items()}
         made |= {name: arrays.put(x.copy()) for name, x in updated.items()}
         given = {name: arrays.put(x) for name, x in inputs.items()}
-        runtime.launch(kernel, **given, **made, backend=chosen, **options)
+        passed = {
+            name: x[views[name]] if name in views else x for name, x in (given | made).items()
+        }
+        runtime.launch(kernel, **passed, backend=chosen, **options)
         runtime.wait(*made.values(), backend=chosen)
         return {name: arrays.get(x) for name, x in made.items()}
 

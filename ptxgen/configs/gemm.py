@@ -27,6 +27,7 @@ ACCUMULATIONS = ("fast", "promoted")
 SWITCH = (0, 1)
 PROMOTIONS = (0, 64, 128, 256)  # bytes: what a tensor map may ask of L2
 SOURCES = ("smem", "registers")
+STORES = ("tma", "direct")
 SCHEDULES = ("cooperative", "pingpong", "stream_k")
 SPAN = 128  # bytes of a swizzle row: one row of a K-major box, and the unit of tile K
 
@@ -220,13 +221,19 @@ class GemmConfig:
         1, parse=integer(), legal="0, 1",
         help="wgmma groups in flight while the next stage is awaited",
     )  # fmt: skip
+    store: str = option(
+        "tma", parse=one_of(*STORES), legal=", ".join(STORES),
+        help="how D leaves: tma through shared memory, in rows whose pitch is a multiple of 16 "
+        "bytes; direct: element by element from registers, at any pitch and address; slower",
+    )  # fmt: skip
     store_n: int = option(
         0, parse=integer(), legal="divisors of tile N / split_k; 0: derive, at most 64",
-        help="columns of the tile staged at once for the TMA store",
+        help="columns of the tile finished and stored at once",
     )  # fmt: skip
     store_slabs: int = option(
-        0, parse=integer(), legal="1.. ; 0: derive", help="D slabs a consumer may have in flight"
-    )
+        0, parse=integer(), legal="1.. ; 0: derive; 0 with store=direct",
+        help="D slabs a consumer may have in flight",
+    )  # fmt: skip
     l2_promotion: int = option(
         128, parse=integer(), legal="0, 64, 128, 256",
         help="bytes that L2 brings from memory for a load that misses; 256 suits rows of A and B "

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from ptxgen.configs.base import Rule, spell
-from ptxgen.configs.gemm import PROMOTIONS, SPAN, SWITCH
+from ptxgen.configs.gemm import PROMOTIONS, SPAN, STORES, SWITCH
 from ptxgen.errors import Violation
 from ptxgen.isa import arch
 
@@ -108,6 +108,14 @@ def _stages(g: Gemm) -> Iterator[Violation]:
         )  # fmt: skip
 
 
+def _store(g: Gemm) -> Iterator[Violation]:
+    if g.config.store not in STORES:
+        yield Violation(
+            field="store", got=g.config.store, rule=f"must be {' or '.join(STORES)}",
+            why="D leaves through shared memory, or from registers", fix="use store=tma",
+        )  # fmt: skip
+
+
 def _l2_promotion(g: Gemm) -> Iterator[Violation]:
     if g.config.l2_promotion not in PROMOTIONS:
         yield Violation(
@@ -147,6 +155,7 @@ FIELD_RULES: tuple[Rule[Gemm], ...] = (
                       "third has nothing to overlap with"),
     ),
     Rule(name="stages", text="at least one stage", check=_stages),
+    Rule(name="store", text="D leaves by TMA or from registers", check=_store),
     Rule(
         name="l2_promotion", text="L2 is asked for nothing, 64, 128 or 256 bytes",
         check=_l2_promotion,

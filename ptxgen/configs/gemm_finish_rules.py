@@ -117,6 +117,7 @@ def _parts(g: Gemm) -> Iterator[tuple[str, int]]:
     yield p.activation, 12 * (p.activation not in ("none", "relu"))
     yield "amax", 4 * p.amax
     yield "factors", 2 * (p.alpha + p.out_scale)
+    yield "stores", 12 * g.direct + 24 * (g.direct and g.streams) * p.beta
 
 
 FINISH_RULES: tuple[Rule[Gemm], ...] = (

@@ -74,7 +74,7 @@ def _share_step(g: Gemm) -> int:
 
 def _column_step(g: Gemm) -> int:
     """A step of tile_n that keeps every rule on columns: all are powers of two, so the largest."""
-    unit = 1 if g.swapped else STORE_ROW_BYTES // g.problem.output.bytes
+    unit = 1 if g.swapped or g.direct else STORE_ROW_BYTES // g.problem.output.bytes
     integers = 1 if g.problem.a.legal_n(40) else 16
     gated = GATED_COLUMNS * g.cluster_m if g.problem.gated else 1
     return max(_share_step(g), g.split_k * max(ATOM_ROWS, unit), integers, gated)
@@ -127,25 +127,25 @@ def _split_sums(g: Gemm) -> Iterator[Violation]:
 
 
 def _swapped_store(g: Gemm) -> Iterator[Violation]:
-    if g.swapped and g.problem.output.bytes == 1:
+    if g.swapped and g.problem.output.bytes == 1 and not g.direct:
         yield Violation(
             field="swap_ab", got="1", rule=f"must be 0 for {g.problem.output.name} D",
             why="stmatrix transposes 16-bit elements; 8-bit ones would be stored byte by byte",
-            fix="use swap_ab=0, or out_dtype=f16",
+            fix="use swap_ab=0, or out_dtype=f16, or store=direct",
         )  # fmt: skip
 
 
 def _store_row(g: Gemm) -> Iterator[Violation]:
     size = g.problem.output.bytes
     row = gcd(g.out_n * size, STORE_ROW_BYTES)
-    if not g.swapped and row < STORE_ROW_BYTES:
+    if not g.swapped and not g.direct and row < STORE_ROW_BYTES:
         step = STORE_ROW_BYTES // size * g.split_k
         yield Violation(
             field="tile_n", got=str(g.tile_n),
             rule=f"must be a multiple of {step} for {g.problem.output.name} D",
             why=f"TMA stores rows of {STORE_ROW_BYTES} B and more: {g.out_n} columns are cut into "
             f"boxes of {row} B",
-            fix=f"use tile_n={nearest(g.tile_n, step, 256, step)}",
+            fix=f"use tile_n={nearest(g.tile_n, step, 256, step)}, or store=direct",
         )  # fmt: skip
 
 
@@ -204,6 +204,14 @@ def _store_n(g: Gemm) -> Iterator[Violation]:
 
 def _store_slabs(g: Gemm) -> Iterator[Violation]:
     each = g.slabs_per_tile
+    if g.direct:
+        if g.config.store_slabs:
+            yield Violation(
+                field="store_slabs", got=str(g.config.store_slabs),
+                rule="must be 0 with store=direct",
+                why="D goes from registers to memory, past shared memory", fix="use store_slabs=0",
+            )  # fmt: skip
+        return
     if g.config.store_slabs and (g.config.store_slabs < 0 or each % g.config.store_slabs):
         legal = tuple(n for n in range(1, each + 1) if each % n == 0)
         yield Violation(
@@ -311,8 +319,8 @@ RULES: tuple[Rule[Gemm], ...] = (
         check=_split_columns, needs=("split_k", "tile_n"),
     ),
     Rule(
-        name="swapped store", text="swapped tiles store 16- or 32-bit elements",
-        check=_swapped_store, needs=("out_dtype", "swap_ab"),
+        name="swapped store", text="swapped tiles stage 16- or 32-bit elements",
+        check=_swapped_store, needs=("out_dtype", "swap_ab", "store"),
     ),
     Rule(
         name="store row", text="a row of a store box has at least 16 bytes",

@@ -27,7 +27,6 @@ from ptxgen.models.registers import RegisterPool, accumulator_registers, produce
 
 CONSUMERS_IN_TURN = 2  # one multiplies while the other stores
 SLAB_RING_BYTES = 16_384  # default D staging a consumer: 2 slabs of 16-bit, 1 of 32-bit columns
-TRANSPOSED_COLUMNS = 8  # of accumulators that a transposed store handles together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,10 +263,20 @@ class Gemm:
         return part * self.b.part + half * self.b.part // 2 + inside
 
     @property
+    def direct(self) -> bool:
+        """Whether D is stored from registers, without slabs in shared memory."""
+        return self.config.store == "direct"
+
+    @property
     def store_box(self) -> tuple[int, int]:
-        """One TMA store box in NumPy order: [64 rows, columns], or swapped [columns, rows]."""
+        """One TMA store box in NumPy order: [64 rows, columns], or swapped [columns, rows].
+
+        Where D is stored from registers, all of a slab.
+        """
         if self.swapped:
             return (self.store_n, min(SPAN // self.problem.output.bytes, WGMMA_M))
+        if self.direct:
+            return (WGMMA_M, self.store_n)
         return (WGMMA_M, slabs.box_columns(self.store_n, self.problem.output.bytes))
 
     @property
@@ -280,23 +289,24 @@ class Gemm:
 
     @property
     def store_n(self) -> int:
-        """Columns of a slab: as told, else see `slabs.default`; swapped the most up to 64."""
+        """Columns of a slab: as told, else see `slabs.default`; without rows in boxes, up to 64."""
         if self.config.store_n:
             return self.config.store_n
-        if not self.swapped:
+        if not self.swapped and not self.direct:
             return slabs.default(self.out_n, self.problem.output.bytes)
         return max((n for n in self.legal_store_n() if n <= slabs.COLUMNS), default=slabs.EIGHT)
 
     @property
     def store_unit(self) -> int:
         """Columns of the narrowest slab."""
-        return TRANSPOSED_COLUMNS if self.swapped else slabs.least(self.problem.output.bytes)
+        if self.swapped or self.direct:
+            return slabs.EIGHT
+        return slabs.least(self.problem.output.bytes)
 
     def legal_store_n(self) -> tuple[int, ...]:
         """Slab widths that divide the columns of a CTA."""
-        if not self.swapped:
-            return slabs.legal(self.out_n, self.problem.output.bytes)
-        return tuple(n for n in range(8, self.out_n + 1, 8) if self.out_n % n == 0)
+        unit = self.store_unit
+        return tuple(n for n in range(unit, self.out_n + 1, unit) if self.out_n % n == 0)
 
     @property
     def slab_bytes(self) -> int:
@@ -313,7 +323,12 @@ class Gemm:
 
     @property
     def store_slabs(self) -> int:
-        """Slabs in a consumer's ring: as told, else two if they come in pairs and are small."""
+        """Slabs in a consumer's ring: as told, else two if they come in pairs and are small.
+
+        None where D is stored from registers.
+        """
+        if self.direct:
+            return 0
         if self.config.store_slabs:
             return self.config.store_slabs
         return 2 if self.slabs_per_tile % 2 == 0 and 2 * self.slab_bytes <= SLAB_RING_BYTES else 1
@@ -331,14 +346,19 @@ class Gemm:
         return SmemPlan.of(
             Buffer(name="A", bytes=self.a.bytes, align=atom, count=stages, note="ring of A tiles"),
             Buffer(name="B", bytes=self.b.bytes, align=atom, count=stages, note="ring of B tiles"),
-            Buffer(
-                name="D slabs", bytes=self.slab_bytes, align=atom,
-                count=self.consumers * self.store_slabs,
-                note=f"{self.store_slabs} of {self.store_n} columns a consumer",
-            ),
+            *(() if self.direct else self._slab_buffers()),
             *(self._split_buffers() if self.split_k > 1 else ()),
             Buffer(name="full", bytes=8, align=8, count=stages, note="mbarriers"),
             Buffer(name="empty", bytes=8, align=8, count=stages, note="mbarriers"),
+        )  # fmt: skip
+
+    def _slab_buffers(self) -> tuple[Buffer, ...]:
+        return (
+            Buffer(
+                name="D slabs", bytes=self.slab_bytes, align=Swizzle(SPAN).atom_bytes,
+                count=self.consumers * self.store_slabs,
+                note=f"{self.store_slabs} of {self.store_n} columns a consumer",
+            ),
         )  # fmt: skip
 
     def _split_buffers(self) -> tuple[Buffer, ...]:

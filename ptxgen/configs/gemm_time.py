@@ -112,7 +112,7 @@ class Work:
         even = all(pitch % LINE_BYTES == 0 for pitch in pitches)
         stored = g.tile_m * g.d_columns * p.output.bytes / g.readers
         box = g.store_box[1]
-        whole = gcd(box, n) * p.output.bytes % SECTOR_BYTES == 0
+        whole = not g.direct and gcd(box, n) * p.output.bytes % SECTOR_BYTES == 0
         return cls(
             waves=waves,
             stages=ceil(ceil(k / g.tile_k) / g.split_k),

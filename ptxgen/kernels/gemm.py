@@ -7,13 +7,14 @@ from dataclasses import replace
 from ptxgen.configs.gemm_shape import Gemm, Operand
 from ptxgen.isa.arch import WARPGROUP_THREADS
 from ptxgen.kernels.base import BarrierRow, KernelSource, Role
+from ptxgen.kernels.gemm_contract import meets
 from ptxgen.kernels.gemm_expect import expectation
 from ptxgen.kernels.gemm_finish import entry_parts, params
 from ptxgen.kernels.gemm_numbers import numbers
 from ptxgen.kernels.gemm_plan import planner
 from ptxgen.kernels.gemm_schedule import stream_params, turn_rows
 from ptxgen.models.stage_time import StageTime, stage_time
-from ptxgen.spec import Dim3, KernelSpec, ScalarParam, TensorMapParam
+from ptxgen.spec import Dim3, KernelSpec, Param, PointerParam, ScalarParam, TensorMapParam
 from ptxgen.templating.render import render_own
 
 TEMPLATE = "kernels/gemm.ptx.j2"
@@ -40,6 +41,7 @@ def entry(g: Gemm) -> str:
         f"{g.cluster_m}x{g.cluster_n}",
         f"splitk{g.split_k}" if g.split_k > 1 else "",
         "swap" if g.swapped else "",
+        "direct" if g.direct else "",
         "promoted" if p.promoted else "",
         "" if g.config.schedule == "cooperative" else g.config.schedule,
         "rs" if g.fragments else "",
@@ -65,16 +67,17 @@ def spec(g: Gemm) -> KernelSpec:
         name="tmap_d", arg="d", dtype=g.problem.output.name, axes=(0, 1), box=g.store_box,
         swizzle=g.store_swizzle.span, use="store",
     )  # fmt: skip
-    maps = (load("tmap_a", g.a), load("tmap_b", g.b), store)
+    maps = (load("tmap_a", g.a), load("tmap_b", g.b), *(() if g.direct else (store,)))
     return KernelSpec(
         entry=entry(g),
         ptx_version=_ptx_version(g),
         params=(
             *(_with_batch(param) if g.problem.batched else param for param in maps),
+            *(_direct_d(g) if g.direct else ()),
             *(ScalarParam(name=name, ptx_type="u32") for name in _scalars(g)),
             *stream_params(g),
             ScalarParam(name="raster_group", ptx_type="u32"),
-            *params(g.problem),
+            *params(g),
         ),
         block=Dim3(g.threads),
         cluster=Dim3(g.cluster_size),
@@ -92,6 +95,17 @@ def _ptx_version(g: Gemm) -> tuple[int, int]:
 def _with_batch(param: TensorMapParam) -> TensorMapParam:
     """The same map with a batch axis in front, one matrix a box."""
     return replace(param, axes=(0, *(axis + 1 for axis in param.axes)), box=(1, *param.box))
+
+
+def _direct_d(g: Gemm) -> tuple[Param, ...]:
+    """What takes the place of D's tensor map where its elements are stored one by one."""
+    element = g.problem.output
+    batch = (ScalarParam(name="d_batch", ptx_type="u64"),) if g.problem.batched else ()
+    return (
+        PointerParam(name="d", arg="d", dtype=element.name, access="write", align=element.bytes),
+        ScalarParam(name="d_pitch", ptx_type="u64"),
+        *batch,
+    )
 
 
 def _scalars(g: Gemm) -> tuple[str, ...]:
@@ -141,7 +155,8 @@ def _roles(g: Gemm) -> tuple[Role, ...]:
         ),
         Role(
             name="consumers", warps=f"4-{3 + 4 * g.consumers}",
-            does=f"each warpgroup multiplies {g.rows} x {g.tile_n} with wgmma and stores it by TMA"
+            does=f"each warpgroup multiplies {g.rows} x {g.tile_n} with wgmma and stores it "
+            + ("element by element" if g.direct else "by TMA")
             + (", in turns" if g.turns else ""),
         ),
     )  # fmt: skip
@@ -153,6 +168,11 @@ def _barriers(g: Gemm) -> tuple[BarrierRow, ...]:
         ("shown", "consumers, before they add up"),
         ("seen", "consumers, before they show the next partials"),
     )
+    around = "" if g.direct else ", around its D slabs"
+    own = BarrierRow(
+        name="bar 1+c", count=g.consumers, arrivals=WARPGROUP_THREADS,
+        arrivers="consumer c", tx_bytes=0, waiters=f"consumer c{around}",
+    )  # fmt: skip
     return (
         BarrierRow(
             name="full", count=g.stages, arrivals=g.barriers.full_arrivals,
@@ -171,9 +191,6 @@ def _barriers(g: Gemm) -> tuple[BarrierRow, ...]:
             )
             for name, waiters in (split if g.split_k > 1 else ())
         ),
-        BarrierRow(
-            name="bar 1+c", count=g.consumers, arrivals=WARPGROUP_THREADS,
-            arrivers="consumer c", tx_bytes=0, waiters="consumer c, around its D slabs",
-        ),
+        *((own,) if meets(g) else ()),
         *turn_rows(g),
     )  # fmt: skip

@@ -13,6 +13,8 @@ from ptxgen.kernels.gemm_schedule import turns
 class Contract:
     """Each a part of the contract: lines from the column in which its text starts."""
 
+    extents: str  # of arrays: any, up to what TMA wants of rows
+    stores: str  # how D leaves
     order: tuple[str, ...]  # what TMA does at the edges, and the order of summation
     arrays: tuple[str, ...]
     grid: tuple[str, ...]
@@ -24,6 +26,10 @@ class Contract:
 
 def contract(g: Gemm) -> Contract:
     return Contract(
+        extents="Any M, N, K, any rows of D; those of A and B lie multiples of 16 bytes apart. TMA"
+        if g.direct
+        else "Any M, N, K whose row pitches are multiples of 16 bytes: TMA fills with zeros on",
+        stores="one by one" if g.direct else "by TMA",
         order=tuple(_order(g)),
         arrays=tuple(_arrays(g)),
         grid=_grid(g),
@@ -36,6 +42,11 @@ def contract(g: Gemm) -> Contract:
     )
 
 
+def meets(g: Gemm) -> bool:
+    """Whether the threads of a consumer wait for each other: around slabs, parts of sums, rows."""
+    return not g.direct or g.split_k > 1 or g.streams or g.through_registers
+
+
 def empty_arrivers(g: Gemm) -> str:
     """Who reports a free stage, in words."""
     if g.turns:
@@ -45,12 +56,13 @@ def empty_arrivers(g: Gemm) -> str:
 
 
 def _order(g: Gemm) -> Iterator[str]:
+    edges = "fills with zeros on load." if g.direct else "load and clips on store."
     if g.streams:
-        yield "load and clips on store. An element is summed by one warpgroup in ascending k, or in"
+        yield f"{edges} An element is summed by one warpgroup in ascending k, or in"
         yield "parts where clusters share its tile, added in ascending k: the same bits every run"
         yield "of one grid; another one cuts elsewhere."
         return
-    yield "load and clips on store. An element is summed by one warpgroup in ascending k: the"
+    yield f"{edges} An element is summed by one warpgroup in ascending k: the"
     yield "same bits every run, on any grid."
     if g.split_k > 1:
         yield (
@@ -86,6 +98,9 @@ def _cta_barriers(g: Gemm) -> Iterator[str]:
 
 
 def _named_barriers(g: Gemm) -> Iterator[str]:
+    if meets(g):
+        around = "" if g.direct else ", around its D slabs"
+        yield f"bar 1+c    128 threads of consumer c               -        the same{around}"
     if g.turns:
         numbers = turns(g)
         yield (

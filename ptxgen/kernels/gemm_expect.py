@@ -25,17 +25,14 @@ from ptxgen.toolchain.verify import (
 
 def expectation(g: Gemm, entry: str) -> Expectation:
     """Promises about tensor cores, TMA, barriers, registers and the stores of D."""
+    order = (*_ORDER, *(() if g.direct else _STORE_ORDER))
     return Expectation(
-        entry=entry, promises=(*_math(g), *_copies(g), *_roles(g), *_ORDER, *ALWAYS_WGMMA)
+        entry=entry, promises=(*_math(g), *_copies(g), *_roles(g), *order, *ALWAYS_WGMMA)
     )
 
 
-_ORDER: tuple[Promise, ...] = (
-    Elected(),
-    WAIT_BEFORE_RELEASE,
-    FENCE_BEFORE_TMA_STORE,
-    BARRIER_BEFORE_TMA_STORE,
-)
+_ORDER: tuple[Promise, ...] = (Elected(), WAIT_BEFORE_RELEASE)
+_STORE_ORDER: tuple[Promise, ...] = (FENCE_BEFORE_TMA_STORE, BARRIER_BEFORE_TMA_STORE)
 
 
 def _math(g: Gemm) -> tuple[Promise, ...]:
@@ -70,9 +67,25 @@ def _math(g: Gemm) -> tuple[Promise, ...]:
 
 
 def _copies(g: Gemm) -> tuple[Promise, ...]:
+    return (*_loads(g), *(_direct(g) if g.direct else _slabs(g)), *_finish(g), *_parts(g))
+
+
+def _direct(g: Gemm) -> tuple[Promise, ...]:
+    """D goes from registers to memory; others who store are helpers that hand over sums."""
+    elements, helper = g.blocks * g.out_n // 2, g.accumulators // 4 + 2
+    return (
+        Count(
+            pattern="STG", exactly=elements + helper * g.streams,
+            why="an element of D is stored by itself, once a thread that has it",
+        ),
+        Count(pattern="UTMASTG", exactly=0, why="nothing leaves by TMA"),
+        Count(pattern="STSM", exactly=0, why="nothing is staged in shared memory"),
+    )  # fmt: skip
+
+
+def _slabs(g: Gemm) -> tuple[Promise, ...]:
     rank = "3D" if g.problem.batched else "2D"
     return (
-        *_loads(g),
         Count(
             pattern=f"UTMASTG.{rank}", exactly=g.slabs_per_tile * g.boxes_per_slab,
             why="D leaves by TMA, one box a store",
@@ -81,8 +94,6 @@ def _copies(g: Gemm) -> tuple[Promise, ...]:
             pattern="UTMACMDFLUSH", exactly=g.slabs_per_tile, why="one bulk group a slab of D"
         ),
         *_slab_writes(g, store(g)),
-        *_finish(g),
-        *_parts(g),
     )  # fmt: skip
 
 

@@ -54,11 +54,12 @@ class Finish:
     factor: bool  # %alpha multiplies all sums
     affine: bool  # that, or a bias
     beta: bool
-    placed: bool  # lanes know where in D their elements lie: for C, a bias, vectors of scales, amax
+    placed: bool  # lanes know where in D they are: for C, bias, vectors of scales, amax, direct D
     bias: str  # "" or the axis of the tile along which it runs: "rows" or "columns"
     bias_memory: Memory
     c_memory: Memory
     swapped: bool
+    direct: bool  # C is read element by element, as D is stored
     activation: str
     gated: bool
     amax: bool
@@ -87,15 +88,16 @@ def entry_parts(p: GemmProblem) -> tuple[str, ...]:
     )
 
 
-def params(p: GemmProblem) -> tuple[Param, ...]:
+def params(g: Gemm) -> tuple[Param, ...]:
     """Parameters behind those of the plain kernel."""
+    p = g.problem
     found: list[Param] = []
     if p.alpha:
         found.append(ScalarParam(name="alpha", ptx_type="f32"))
     if p.beta:
         found += (
             ScalarParam(name="beta", ptx_type="f32"),
-            PointerParam(name="c", arg="c", dtype=p.output.name, in_place="d"),
+            _c(g),
             ScalarParam(name="c_pitch", ptx_type="u64"),
         )
         if p.batched:
@@ -113,9 +115,16 @@ def params(p: GemmProblem) -> tuple[Param, ...]:
         found.append(_f32("amax", access="read_write"))
     if p.out_scale:
         found.append(_f32("out_scale"))
-    if _placed(p):
+    if placed(g):
         found += (ScalarParam(name=name, ptx_type="u32") for name in ("d_rows", "d_columns"))
     return tuple(found)
+
+
+def _c(g: Gemm) -> PointerParam:
+    """Read in pairs, or where D is stored by elements, so."""
+    name = g.problem.output.name
+    align = dtype(name).bytes if g.direct else 16
+    return PointerParam(name="c", arg="c", dtype=name, align=align, in_place="d")
 
 
 def _f32(name: str, *, align: int = 4, access: Access = "read") -> PointerParam:
@@ -154,11 +163,12 @@ def finish(g: Gemm) -> Finish:
         factor=factor,
         affine=factor or bool(along),
         beta=bool(p.beta),
-        placed=_placed(p),
+        placed=placed(g),
         bias=along,
         bias_memory=memory(p.bias_type),
         c_memory=memory(p.output),
         swapped=g.swapped,
+        direct=g.direct,
         activation=p.activation,
         gated=bool(p.gated),
         amax=bool(p.amax),
@@ -168,13 +178,15 @@ def finish(g: Gemm) -> Finish:
         scale_memory=memory(dtype("f32")),
         rows=extents[0],
         columns=extents[1],
-        params=_param_lines(params(p)),
-        lines=_lines(p) if p.finishes or p.promoted else (),
+        params=_param_lines(params(g)),
+        lines=_lines(g) if p.finishes or p.promoted else (),
     )
 
 
-def _placed(p: GemmProblem) -> bool:
-    return bool(p.beta or p.amax) or p.bias != "none" or p.scales == "row"
+def placed(g: Gemm) -> bool:
+    """Whether lanes know where in D their elements lie, and where D ends."""
+    p = g.problem
+    return g.direct or bool(p.beta or p.amax) or p.bias != "none" or p.scales == "row"
 
 
 def memory(element: DType) -> Memory:
@@ -197,15 +209,17 @@ def _param_lines(found: tuple[Param, ...]) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _lines(p: GemmProblem) -> tuple[str, ...]:
+def _lines(g: Gemm) -> tuple[str, ...]:
     """What the contract says, from the column in which titles start."""
+    p = g.problem
     notes = [f"D = {_formula(p)}; in f32, rounded once"]
     if p.scales != "none":
         a, b = ("scale_a", "scale_b") if p.scales == "tensor" else ("scale_a[m]", "scale_b[n]")
         notes.append(f"scale = {'alpha ' if p.alpha else ''}{a} {b}, multiplied in f32")
     if p.beta:
         notes.append("The bias is added first, then beta C. Where beta is 0, C is not read.")
-        notes.append("C may be D itself: a lane reads its elements before their slab is stored.")
+        stored = "it stores them" if g.direct else "their slab is stored"
+        notes.append(f"C may be D itself: a lane reads its elements before {stored}.")
     if p.bias != "none":
         notes.append(
             f"bias: {p.bias_type.name}" + (", the same in every batch" if p.batched else "")

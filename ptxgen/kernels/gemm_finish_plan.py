@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from ptxgen.configs.gemm import GemmProblem
 from ptxgen.errors import Violation
 from ptxgen.isa.dtypes import dtype
+from ptxgen.kernels.gemm_pitches import element_violations, with_cure
 from ptxgen.layout import tensor_map
 from ptxgen.spec import ArrayMeta, KernelSpec, PointerParam, Scalar, TensorMapParam
 
@@ -39,9 +40,11 @@ def finish_scalars(args: Mapping[str, ArrayMeta]) -> dict[str, Scalar]:
     """What the plan computes for an epilogue: extents of D, and how C lies in memory."""
     *_, rows, columns = args["d"].shape
     values: dict[str, Scalar] = {"d_rows": rows, "d_columns": columns}
-    if "c" in args:
-        strides = args["c"].strides
-        values |= {"c_pitch": strides[-2] if rows > 1 else 0, "c_batch": strides[0]}
+    for name in ("c", "d"):
+        if name in args:
+            strides, batches = args[name].strides, args[name].shape[0]
+            values[f"{name}_pitch"] = strides[-2] if rows > 1 else 0
+            values[f"{name}_batch"] = strides[0] if batches > 1 else 0
     return values
 
 
@@ -55,7 +58,7 @@ def finish_violations(
             why="a gated kernel multiplies A by two matrices",
             fix="pass w.reshape(2, N, K) of a [2 N, K] array w",
         )  # fmt: skip
-    store = next(p for p in spec.params if isinstance(p, TensorMapParam) and p.arg == "d")
+    store = next((p for p in spec.params if isinstance(p, TensorMapParam) and p.arg == "d"), None)
     for param in spec.params:
         if isinstance(param, PointerParam) and not param.workspace:
             if param.arg not in args:
@@ -66,10 +69,12 @@ def finish_violations(
                 yield Violation(
                     field=param.arg, got=meta.dtype, rule=f"must be {param.dtype}",
                     why=f"the kernel was generated for {param.dtype} {param.arg}",
-                    fix="convert it" + _bias_type(param, meta, args["d"]),
+                    fix="convert it" + _other_type(param, meta, args["d"]),
                 )  # fmt: skip
             elif param.arg not in axes:
                 yield from _single(param, meta)
+            elif store is None and param.arg in ("c", "d"):
+                yield from element_violations(param.arg, meta, axes[param.arg])
             elif meta.size:
                 yield from _order(param, meta, store)
 
@@ -90,13 +95,17 @@ def _single(param: PointerParam, meta: ArrayMeta) -> Iterator[Violation]:
         )  # fmt: skip
 
 
-def _bias_type(param: PointerParam, meta: ArrayMeta, d: ArrayMeta) -> str:
+def _other_type(param: PointerParam, meta: ArrayMeta, d: ArrayMeta) -> str:
+    if param.arg == "d":
+        return f", or make the kernel with out_dtype={meta.dtype}"
     if param.arg == "bias" and meta.dtype in ("f32", d.dtype):
         return f", or make the kernel with bias_dtype={'f32' if meta.dtype == 'f32' else 'out'}"
     return ""
 
 
-def _order(param: PointerParam, meta: ArrayMeta, store: TensorMapParam) -> Iterator[Violation]:
+def _order(
+    param: PointerParam, meta: ArrayMeta, store: TensorMapParam | None
+) -> Iterator[Violation]:
     size = dtype(param.dtype).bytes
     dense = len(meta.shape) < 2 or param.arg == "c" or meta.strides[-2] == meta.shape[-1] * size
     if (meta.shape[-1] > 1 and meta.strides[-1] != size) or not dense:
@@ -105,9 +114,12 @@ def _order(param: PointerParam, meta: ArrayMeta, store: TensorMapParam) -> Itera
             rule=f"must be contiguous along its last axis: {size} bytes from one to the next",
             why="the kernel reads it in pairs", fix="pass a contiguous copy",
         )  # fmt: skip
-    elif param.arg == "c":  # its rows must start where vectors may be read, like those of D
+    elif (
+        store is not None and param.arg == "c"
+    ):  # its rows must start where vectors may be read, like those of D
         names = ("batch", "M", "N")[-len(meta.shape) :]
-        yield from tensor_map.array_violations(meta, _as_c(store), axis_names=names)
+        broken = tensor_map.array_violations(meta, _as_c(store), axis_names=names)
+        yield from with_cure(broken, meta, names)
 
 
 def _as_c(store: TensorMapParam) -> TensorMapParam:

@@ -385,7 +385,7 @@ def _smem(g: Gemm) -> Smem:
     return Smem(
         a=plan.offset("A"),
         b=plan.offset("B"),
-        d=plan.offset("D slabs"),
+        d=0 if g.direct else plan.offset("D slabs"),
         full=plan.offset("full"),
         empty=plan.offset("empty"),
         total=plan.total,

@@ -15,6 +15,7 @@ from ptxgen.kernels.gemm_finish_plan import (
     finish_scalars,
     finish_violations,
 )
+from ptxgen.kernels.gemm_pitches import with_cure
 from ptxgen.kernels.gemm_schedule import stream_clusters, stream_scalars, stream_workspaces
 from ptxgen.layout import tensor_map
 from ptxgen.models.waves import Waves
@@ -205,7 +206,8 @@ def _operand(
             fix=_cure(param, letters[inner], transposed),
         )
         return
-    yield from tensor_map.array_violations(meta, param, axis_names=letters)
+    broken = tensor_map.array_violations(meta, param, axis_names=letters)
+    yield from with_cure(broken, meta, letters) if param.use == "store" else broken
 
 
 def _cure(param: TensorMapParam, contiguous: str, transposed: bool) -> str:

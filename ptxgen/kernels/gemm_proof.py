@@ -74,4 +74,5 @@ PROOFS = (
     "gemm:dtype=e4m3,tile=128x64,cluster=1x1,accumulate=promoted,scales=row,wait_depth=0",
     "gemm:dtype=e4m3,out_dtype=e4m3,tile=128x64,cluster=2x1,scales=tensor,out_scale=1,amax=1",
     "gemm:tile=128x64,cluster=1x1,gated=1,activation=silu",
+    "gemm:tile=128x64,cluster=1x1,store=direct",
 )

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from ptxgen.configs.gemm_shape import Gemm
 from ptxgen.isa.wgmma import WGMMA_M
-from ptxgen.layout.swizzle import CHUNK_BYTES
+from ptxgen.kernels.gemm_contract import meets
+from ptxgen.layout.swizzle import CHUNK_BYTES, Swizzle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +27,10 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eight:
-    """Eight columns of D: four 32-bit accumulators, two of row g and two of row g + 8."""
+    """Eight columns of D: four accumulators, two of row g and two of row g + 8.
+
+    f16 sums lie two in a register.
+    """
 
     acc: int
     column: int
@@ -62,10 +66,16 @@ class Store:
     matrix     pairs rounded to 16 bits, stmatrix          packed     f16 pairs, stmatrix
     pair32     two 32-bit columns, st.v2                   pair8      two fp8 columns, st.b16
     single32   one 32-bit element, st (swapped only)
+
+    `direct` stores have no pieces and boxes: see blocks/store_direct.ptx.j2.
     """
 
     kind: str
     type: str
+    bytes: int
+    bits: int
+    direct: bool
+    barrier: bool  # the threads of a consumer meet
     transposed: bool  # swapped: a row of a slab is a column of the tile
     n: int
     box: str
@@ -76,6 +86,7 @@ class Store:
     chunk_mask: int
     slots: int
     consumer_bytes: int
+    params: tuple[str, ...]  # lines of the entry
     slabs: tuple[Slab, ...]
 
 
@@ -90,11 +101,15 @@ def _kind(g: Gemm) -> str:
 
 def store(g: Gemm) -> Store:
     """The store of one consumer's tile."""
-    swizzle = g.store_swizzle
+    swizzle = Swizzle(0) if g.direct else g.store_swizzle
     rows, columns = g.store_box
     return Store(
         kind=_kind(g),
         type=g.problem.output.name,
+        bytes=g.problem.output.bytes,
+        bits=g.problem.output.bits,
+        direct=g.direct,
+        barrier=meets(g),
         transposed=g.swapped,
         n=g.store_n,
         box=f"{rows} x {columns}",
@@ -105,8 +120,25 @@ def store(g: Gemm) -> Store:
         chunk_mask=swizzle.chunk_mask,
         slots=g.store_slabs,
         consumer_bytes=g.store_slabs * g.slab_bytes,
+        params=_params(g),
         slabs=_slabs(g),
     )
+
+
+def _params(g: Gemm) -> tuple[str, ...]:
+    if not g.direct:
+        rows, columns = g.store_box
+        boxes = f"boxes of {rows} x {columns}, swizzle {g.store_swizzle.span}"
+        return (f".param .align 64 .b8 tmap_d[128],  // tensor map of D: {boxes}",)
+    batch = (_BATCH,) if g.problem.batched else ()
+    return (
+        ".param .u64 d,                     // D, whose elements are stored one by one",
+        ".param .u64 d_pitch,               // bytes from one row of D to the next",
+        *batch,
+    )
+
+
+_BATCH = ".param .u64 d_batch,               // bytes from one D of the batch to the next"
 
 
 def _slabs(g: Gemm) -> tuple[Slab, ...]:
@@ -114,7 +146,7 @@ def _slabs(g: Gemm) -> tuple[Slab, ...]:
     slabs: list[Slab] = []
     for block in range(g.blocks):
         for first in range(0, g.out_n, g.store_n):
-            slot = (len(slabs) % g.store_slabs) * g.slab_bytes
+            slot = (len(slabs) % max(g.store_slabs, 1)) * g.slab_bytes
             eights, partners = (_eights(g, block, first, half) for half in range(2))
             slabs.append(
                 Slab(
@@ -122,8 +154,8 @@ def _slabs(g: Gemm) -> tuple[Slab, ...]:
                     column=first,
                     eights=eights,
                     sums=eights + (partners if g.problem.gated else ()),
-                    pieces=_pieces(g, block, first, slot),
-                    boxes=_boxes(g, block, first, slot),
+                    pieces=() if g.direct else _pieces(g, block, first, slot),
+                    boxes=() if g.direct else _boxes(g, block, first, slot),
                 )
             )
     return tuple(slabs)
@@ -131,7 +163,8 @@ def _slabs(g: Gemm) -> tuple[Slab, ...]:
 
 def _eights(g: Gemm, block: int, first: int, half: int) -> tuple[Eight, ...]:
     def acc(column: int, half: int) -> int:
-        return block * g.block_accumulators + g.accumulator_column(column, half) // 2
+        lies = g.accumulator_column(column, half)
+        return block * g.block_accumulators + lies * g.accumulator_bits // 64
 
     return tuple(
         Eight(acc=acc(column, half), column=column, half=half, gate=acc(column, 1 - half))

@@ -217,6 +217,22 @@ LIMITS: dict[str, tuple[dict[str, Any], dict[str, Any], str, list[str]]] = {
         {"schedule": "pingpong", "tile": (128, 208), "stages": 2},
         "consumer_registers", ["208 accumulators", "use tile_n<=200"],
     ),
+    "store": (
+        {"store": "direct"}, {"store": "stg"}, "store", ["tma or direct", "store=tma"],
+    ),
+    "store_slabs of direct stores": (
+        {"store": "direct", "store_slabs": 0}, {"store": "direct", "store_slabs": 1},
+        "store_slabs", ["must be 0 with store=direct"],
+    ),
+    "store_n of direct stores": (  # no box of fp8 has 8 columns
+        {"store": "direct", "out_dtype": "e4m3", "tile": (64, 24), "store_n": 8},
+        {"store": "direct", "out_dtype": "e4m3", "tile": (64, 24), "store_n": 16},
+        "store_n", ["units of 8 columns", "store_n=8, store_n=24"],
+    ),
+    "swapped fp8": (
+        {"store": "direct", "out_dtype": "e4m3", "swap_ab": 1, "tile": (64, 16)},
+        {"out_dtype": "e4m3", "swap_ab": 1, "tile": (64, 16)}, "swap_ab", ["or store=direct"],
+    ),
     "l2_promotion": (
         {"l2_promotion": 256}, {"l2_promotion": 512}, "l2_promotion",
         ["0, 64, 128, 256", "l2_promotion=256"],

@@ -44,6 +44,10 @@ REFERENCES = (
     "gemm:dtype=e4m3,scales=tensor,alpha=1,out_scale=1,amax=1,tile=64x64",  # one scale an operand
     "gemm:dtype=e4m3,scales=tensor,accumulate=promoted,wait_depth=0,tile=64x64",  # early sums
     "gemm:dtype=e4m3,scales=row,alpha=1,gated=1,activation=silu,tile=64x64",  # two products
+    "gemm:store=direct,tile=64x64,batched=1,beta=1",  # D and C element by element
+    "gemm:store=direct,tile=64x16,swap_ab=1,split_k=2,cluster=1x1",  # along the columns of a tile
+    "gemm:store=direct,tile=64x64,dtype=f16,acc_dtype=f16",  # packed sums
+    "gemm:store=direct,tile=64x64,dtype=e4m3,out_dtype=e4m3",  # bytes
     "quantize",  # scales of rows, found
     "quantize:dtype=f32,scales=row_given",  # vectors of four
     "quantize:scales=tensor",  # from amax

@@ -56,9 +56,15 @@ def macros() -> Iterator[tuple[str, nodes.Macro]]:
 def calls(name: str) -> Iterator[tuple[str, str]]:
     """(file, macro) of everything that a template calls."""
     files = {node.target: node.template.value for node in tree(name).find_all(nodes.Import)}
+    means = {alias: [file] for alias, file in files.items()}
+    for node in tree(name).find_all(nodes.Assign):  # `out = one if ... else another` means both
+        if isinstance(node.target, nodes.Name):
+            chosen = [x.name for x in node.node.find_all(nodes.Name) if x.name in files]
+            means[node.target.name] = [files[alias] for alias in chosen]
     for node in tree(name).find_all(nodes.Getattr):
-        if isinstance(node.node, nodes.Name) and node.node.name in files:
-            yield files[node.node.name], node.attr
+        if isinstance(node.node, nodes.Name):
+            for file in means.get(node.node.name, ()):
+                yield file, node.attr
     for node in tree(name).find_all(nodes.Name):
         yield name, node.name
 

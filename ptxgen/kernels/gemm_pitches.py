@@ -1,0 +1,60 @@
+"""Arrays of matrices that a GEMM reads or writes by address, element by element, at any pitch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from ptxgen.errors import Violation
+from ptxgen.isa.dtypes import dtype
+from ptxgen.spec import ArrayMeta
+
+
+def element_violations(name: str, meta: ArrayMeta, letters: tuple[str, ...]) -> Iterator[Violation]:
+    """Rules on a matrix, or a batch of them, whose rows lie any number of elements apart.
+
+    The last axis must be contiguous, addresses multiples of an element, and no two elements the
+    same: where axes are sorted by stride, each stride steps over all that the ones before it reach.
+    """
+    size = dtype(meta.dtype).bytes
+    walked = [
+        (stride, extent, letter)
+        for stride, extent, letter in zip(meta.strides, meta.shape, letters, strict=True)
+        if extent > 1
+    ]
+    if not meta.size:
+        return
+    if meta.shape[-1] > 1 and meta.strides[-1] != size:
+        yield Violation(
+            field=name, got=f"strides {meta.strides} bytes for shape {meta.shape}",
+            rule=f"must be contiguous along {letters[-1]}: {size} bytes from one to the next",
+            why="the kernel steps from column to column by one element",
+            fix=f"pass an array with contiguous {letters[-1]}",
+        )  # fmt: skip
+        return
+    reach = size
+    for stride, extent, letter in sorted(walked):
+        if stride < reach or stride % size:
+            yield Violation(
+                field=f"{name}.strides[{letter}]", got=f"{stride} B",
+                rule=f"must be a multiple of {size} B, and {reach} B or more",
+                why="elements lie on multiples of their size, and each has a place of its own",
+                fix="pass a contiguous copy",
+            )  # fmt: skip
+            return
+        reach = (extent - 1) * stride + reach
+    if meta.address % size:
+        yield Violation(
+            field=f"{name}.address", got=hex(meta.address), rule=f"must be a multiple of {size} B",
+            why="elements lie on multiples of their size", fix="pass a copy",
+        )  # fmt: skip
+
+
+def with_cure(
+    broken: Iterable[Violation], meta: ArrayMeta, letters: tuple[str, ...]
+) -> Iterator[Violation]:
+    """Rules that TMA has on D, or that C has beside it: named with the config that has them not."""
+    cured = not any(element_violations("d", meta, letters))
+    for violation in broken:
+        other = f"{violation.fix}; or make the kernel with store=direct"
+        yield replace(violation, fix=other) if cured else violation

@@ -1,0 +1,95 @@
+"""Arrays that TMA cannot take, on exact integers: any pitch, any address that suits an element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from gemm_pitches import DIRECT, check
+from machines import Runner
+
+import ptxgen
+from ptxgen.errors import ArgumentError
+from ptxgen.spec import ArrayMeta, DeviceLimits
+
+pytestmark = pytest.mark.emu
+
+H200 = DeviceLimits(name="h200", sms=132, ctas=132)
+
+# One element; an odd N and M that end inside of a tile; several tiles, both ways. K is what TMA
+# takes of every type.
+SHAPES = ((1, 1, 16), (63, 37, 80), (130, 101, 208))
+
+
+@pytest.mark.parametrize("text", DIRECT)
+def test_stores_at_any_pitch(text: str, runner: Runner) -> None:
+    for shape in SHAPES:
+        check(text, shape, runner)
+
+
+@pytest.mark.parametrize("text", DIRECT)
+def test_stores_of_no_k_and_even_pitches(text: str, runner: Runner) -> None:
+    """Zeros (and what an epilogue makes of them), where rows would suit pairs."""
+    check(text, (65, 66, 0), runner, before=0, behind=2)
+
+
+@pytest.mark.parametrize("text", DIRECT)
+def test_stores_of_any_schedule_of_warps(text: str, runner: Runner) -> None:
+    """Hazards are looked for: rings and sums are used again while others still store."""
+    for seed in range(2):
+        check(text, (130, 131, 336), runner, sms=4, schedule="random", seed=seed, hazards=True)
+
+
+KERNEL = ptxgen.kernel("gemm", store="direct", beta=1)
+
+
+def meta(*shape: int, strides: tuple[int, ...] = (), **fields: Any) -> ArrayMeta:
+    dense = strides or tuple(2 * int(np.prod(shape[i + 1 :])) for i in range(len(shape)))
+    return ArrayMeta(
+        **{"shape": shape, "strides": dense, "dtype": "bf16", "address": 4096, **fields}
+    )
+
+
+@pytest.mark.parametrize("name", ["d", "c"])
+@pytest.mark.parametrize(
+    ("array", "words"),
+    [
+        (meta(16, 9, strides=(18, 4)), ["contiguous along N", "2 bytes"]),
+        (meta(16, 9, strides=(19, 2)), ["19 B", "multiple of 2 B"]),
+        (meta(16, 9, strides=(16, 2)), ["16 B", "18 B or more"]),
+        (meta(16, 9, strides=(0, 2)), ["0 B"]),
+        (meta(16, 9, strides=(-18, 2)), ["-18 B"]),
+        (meta(16, 9, address=4097), ["0x1001", "multiple of 2 B"]),
+        (meta(16, 9, dtype="f32", strides=(36, 4)), ["must be bf16"]),
+    ],
+)
+def test_what_direct_stores_refuse(name: str, array: ArrayMeta, words: list[str]) -> None:
+    args = {"a": meta(16, 16), "b": meta(9, 16), "c": meta(16, 9), "d": meta(16, 9)}
+    assert KERNEL.plan(args, {"beta": 1.0}, H200).steps[0].scalars["d_pitch"] == 18
+    with pytest.raises(ArgumentError) as caught:
+        KERNEL.plan({**args, name: array}, {"beta": 1.0}, H200)
+    (violation,) = caught.value.violations
+    assert violation.field.startswith(name)
+    for word in words:
+        assert word in str(violation)
+
+
+def test_one_row_has_no_pitch() -> None:
+    """And one column no order: strides of axes with one element are never walked."""
+    args = {"a": meta(1, 16), "b": meta(9, 16), "c": meta(1, 9), "d": meta(1, 9, strides=(-7, 2))}
+    assert KERNEL.plan(args, {"beta": 1.0}, H200).steps[0].scalars["d_pitch"] == 0
+    column = meta(16, 1, strides=(2, 999))
+    args = {"a": meta(16, 16), "b": meta(1, 16), "c": column, "d": column}
+    assert KERNEL.plan(args, {"beta": 1.0}, H200).steps[0].scalars["d_pitch"] == 2
+
+
+def test_tma_names_direct_stores() -> None:
+    """What TMA refuses of D says which config takes it, and only where one does."""
+    kernel = ptxgen.kernel("gemm")
+    args = {"a": meta(16, 16), "b": meta(9, 16), "d": meta(16, 9)}
+    with pytest.raises(ArgumentError, match="make the kernel with store=direct"):
+        kernel.plan(args, {}, H200)
+    with pytest.raises(ArgumentError) as caught:
+        kernel.plan({**args, "d": meta(16, 9, strides=(0, 2))}, {}, H200)
+    assert "store=direct" not in str(caught.value)
