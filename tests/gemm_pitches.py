@@ -34,6 +34,25 @@ DIRECT = (
     "gemm:store=direct,tile=64x64,cluster=1x1,gated=1,activation=relu,amax=1",
 )
 
+# A and B are copied by threads: every size of an element, depth of the ring, number of boxes, and
+# who waits for it.
+COPIED = (
+    "gemm:load=cp_async,tile=64x64,cluster=1x1",  # D by TMA
+    "gemm:load=cp_async,store=direct,tile=128x64,stages=5,cluster=1x1",  # two stages on their way
+    "gemm:load=cp_async,store=direct,tile=64x72,stages=1,wait_depth=0,cluster=1x1",  # none
+    "gemm:load=cp_async,store=direct,tile=64x8,stages=2,cluster=1x1",  # eight rows of B
+    "gemm:load=cp_async,store=direct,tile=192x40x128,stages=2,wait_depth=0,cluster=1x1",  # boxes
+    "gemm:load=cp_async,store=direct,tile=64x32,stages=3,cluster=1x1,dtype=tf32",
+    "gemm:load=cp_async,store=direct,tile=64x48,stages=3,cluster=1x1,dtype=s8,b_dtype=u8,batched=1",
+    "gemm:load=cp_async,store=direct,tile=64x40,cluster=1x1,dtype=e4m3,accumulate=promoted,wait_depth=0",
+    "gemm:load=cp_async,store=direct,tile=64x16,cluster=1x1,swap_ab=1,dtype=f16,acc_dtype=f16",
+    "gemm:load=cp_async,store=direct,tile=64x64,stages=4,cluster=1x1,schedule=pingpong",
+    "gemm:load=cp_async,store=direct,tile=64x64,stages=3,cluster=1x1,schedule=stream_k",
+    "gemm:load=cp_async,store=direct,tile=64x64,cluster=1x1,a_source=registers,wait_depth=0",
+    "gemm:load=cp_async,store=direct,tile=64x64,cluster=1x1,batched=1,beta=1,bias=row,activation=relu",
+)
+COPY_BYTES = 4  # a pitch is a multiple of it
+
 
 def around(x: np.ndarray, before: int, behind: int) -> tuple[np.ndarray, Any]:
     """An array of poison with `x` in it, and where: so many elements before and behind each row."""
@@ -47,22 +66,32 @@ def around(x: np.ndarray, before: int, behind: int) -> tuple[np.ndarray, Any]:
 
 def check(
     text: str, shape: tuple[int, int, int], runner: Runner, *, before: int = 1, behind: int = 0,
-    **emulator: Any,
+    words: int = 1, **emulator: Any,
 ) -> None:  # fmt: skip
-    """Exact integers: D, and what lies around it. D and C are views at odd pitches."""
+    """Exact integers: D, and what lies around it. What the kernel takes so is a view.
+
+    D and C have `before` elements in front of each row, and `behind` it; A and B that threads copy
+    `words` of 4 bytes in front, and behind up to the next whole one.
+    """
     kernel = ptxgen.kernel_from(text)
     problem = kernel.source.problem
     a, b = reference.inputs("integers", problem, *shape, seed=3)
     given = reference.epilogue("integers", problem, *shape[:2], seed=3)
     arrays = given.arrays()
     largest = {"amax": arrays.pop("amax")} if problem.amax else {}
+    inputs = {"a": a, "b": b, **arrays}
+    views = {}
+    for name, x in {"a": a, "b": b}.items() if "load=cp_async" in text else ():
+        each = COPY_BYTES // x.itemsize
+        inputs[name], views[name] = around(x, words * each, -x.shape[-1] % each)
+    if problem.beta and "store=direct" in text:
+        inputs["c"], views["c"] = around(arrays["c"], behind, before)
+    if "store=direct" not in text:  # whole rows of 16 bytes, at such addresses
+        before = behind = 8
     d, at = around(reference.poisoned(problem, *shape[:2]), before, behind)
-    views = {"d": at}
-    if problem.beta:
-        arrays["c"], views["c"] = around(arrays["c"], behind, before)
     got = runner.run(
-        kernel, {"a": a, "b": b, **arrays}, {"d": (d.shape, d.dtype)}, updated=largest,
-        views=views, args=given.scalars(problem), emulator=emulator,
+        kernel, inputs, {"d": (d.shape, d.dtype)}, updated=largest,
+        views={**views, "d": at}, args=given.scalars(problem), emulator=emulator,
     )  # fmt: skip
     given = replace(given, amax=got.get("amax"))
     result = reference.compare(a, b, got["d"][at], problem, exact=True, given=given)

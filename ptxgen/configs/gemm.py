@@ -27,6 +27,7 @@ ACCUMULATIONS = ("fast", "promoted")
 SWITCH = (0, 1)
 PROMOTIONS = (0, 64, 128, 256)  # bytes: what a tensor map may ask of L2
 SOURCES = ("smem", "registers")
+LOADS = ("tma", "cp_async")
 STORES = ("tma", "direct")
 SCHEDULES = ("cooperative", "pingpong", "stream_k")
 SPAN = 128  # bytes of a swizzle row: one row of a K-major box, and the unit of tile K
@@ -220,6 +221,11 @@ class GemmConfig:
     wait_depth: int = option(
         1, parse=integer(), legal="0, 1",
         help="wgmma groups in flight while the next stage is awaited",
+    )  # fmt: skip
+    load: str = option(
+        "tma", parse=one_of(*LOADS), legal="tma; cp_async with cluster=1x1 and K-major A and B",
+        help="how A and B come: tma, in rows whose pitch is a multiple of 16 bytes; cp_async: 4 "
+        "bytes a thread, from rows whose pitch is a multiple of 4; slower",
     )  # fmt: skip
     store: str = option(
         "tma", parse=one_of(*STORES), legal=", ".join(STORES),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from ptxgen.configs.base import Rule, spell
-from ptxgen.configs.gemm import PROMOTIONS, SPAN, STORES, SWITCH
+from ptxgen.configs.gemm import LOADS, PROMOTIONS, SPAN, STORES, SWITCH
 from ptxgen.errors import Violation
 from ptxgen.isa import arch
 
@@ -108,6 +108,14 @@ def _stages(g: Gemm) -> Iterator[Violation]:
         )  # fmt: skip
 
 
+def _load(g: Gemm) -> Iterator[Violation]:
+    if g.config.load not in LOADS:
+        yield Violation(
+            field="load", got=g.config.load, rule=f"must be {' or '.join(LOADS)}",
+            why="TMA brings A and B, or threads copy them", fix="use load=tma",
+        )  # fmt: skip
+
+
 def _store(g: Gemm) -> Iterator[Violation]:
     if g.config.store not in STORES:
         yield Violation(
@@ -155,6 +163,7 @@ FIELD_RULES: tuple[Rule[Gemm], ...] = (
                       "third has nothing to overlap with"),
     ),
     Rule(name="stages", text="at least one stage", check=_stages),
+    Rule(name="load", text="A and B come by TMA or are copied by threads", check=_load),
     Rule(name="store", text="D leaves by TMA or from registers", check=_store),
     Rule(
         name="l2_promotion", text="L2 is asked for nothing, 64, 128 or 256 bytes",

@@ -97,6 +97,25 @@ def _fragments_shared(g: Gemm) -> Iterator[Violation]:
         )  # fmt: skip
 
 
+def _copies(g: Gemm) -> Iterator[Violation]:
+    """What operands that threads copy keep from being combined with."""
+    if not g.copies:
+        return
+    p, c = g.problem, g.config
+    for field, got, want, why in (
+        ("cluster", spell(c.cluster), "1x1", "nothing but TMA sends a load to several CTAs"),
+        ("split_k", str(c.split_k), "1", "CTAs that share K are a cluster"),
+        ("a_major", p.a_major, "k", "a lane copies 4 bytes along K"),
+        ("b_major", p.b_major, "k", "a lane copies 4 bytes along K"),
+        ("gated", str(p.gated), "0", "rows of both halves of B come by one TMA box"),
+    ):
+        if got != want:
+            yield Violation(
+                field=field, got=got, rule=f"must be {want} with load=cp_async", why=why,
+                fix=f"use {field}={want}, or load=tma",
+            )  # fmt: skip
+
+
 SCHEDULE_RULES: tuple[Rule[Gemm], ...] = (
     Rule(name="schedule", text="consumers share tiles, or take turns", check=_schedule),
     Rule(
@@ -114,6 +133,10 @@ SCHEDULE_RULES: tuple[Rule[Gemm], ...] = (
     Rule(
         name="stream sums", text="K is shared out with 32-bit sums",
         check=_stream_sums, needs=("acc_dtype", "schedule"),
+    ),
+    Rule(
+        name="copies", text="threads copy K-major operands for one CTA",
+        check=_copies, needs=("load", "cluster", "split_k", "majors", "epilogue"),
     ),
     Rule(name="a_source", text="rows come from shared memory or registers", check=_a_source),
     Rule(

@@ -240,6 +240,19 @@ class Gemm:
             sharers=self.cluster_m,
         )  # fmt: skip
 
+    @property
+    def copies(self) -> bool:
+        """Whether the producer's threads copy A and B themselves, instead of TMA."""
+        return self.config.load == "cp_async"
+
+    @property
+    def copy_lag(self) -> int:
+        """Stages whose copies are on their way while the next one is copied.
+
+        Consumers must have what they release a stage for, and should have one more.
+        """
+        return max(self.stages - self.config.wait_depth, 0) // 2
+
     # ------------------------------------------------------------------ stores
 
     @property
@@ -399,7 +412,8 @@ class Gemm:
         return RingBarriers(
             consumers=self.readers,
             destinations=self.destinations,
-            tx_bytes=self.a.tx_bytes + self.b.tx_bytes,
+            tx_bytes=0 if self.copies else self.a.tx_bytes + self.b.tx_bytes,
+            full_arrivals=arch.WARPGROUP_THREADS if self.copies else 1,
         )
 
     # ------------------------------------------------------------------ the whole

@@ -12,9 +12,10 @@ from ptxgen.kernels.gemm_expect import expectation
 from ptxgen.kernels.gemm_finish import entry_parts, params
 from ptxgen.kernels.gemm_numbers import numbers
 from ptxgen.kernels.gemm_plan import planner
+from ptxgen.kernels.gemm_pointers import pointers
 from ptxgen.kernels.gemm_schedule import stream_params, turn_rows
 from ptxgen.models.stage_time import StageTime, stage_time
-from ptxgen.spec import Dim3, KernelSpec, Param, PointerParam, ScalarParam, TensorMapParam
+from ptxgen.spec import Dim3, KernelSpec, ScalarParam, TensorMapParam
 from ptxgen.templating.render import render_own
 
 TEMPLATE = "kernels/gemm.ptx.j2"
@@ -41,6 +42,7 @@ def entry(g: Gemm) -> str:
         f"{g.cluster_m}x{g.cluster_n}",
         f"splitk{g.split_k}" if g.split_k > 1 else "",
         "swap" if g.swapped else "",
+        "cp_async" if g.copies else "",
         "direct" if g.direct else "",
         "promoted" if p.promoted else "",
         "" if g.config.schedule == "cooperative" else g.config.schedule,
@@ -67,13 +69,14 @@ def spec(g: Gemm) -> KernelSpec:
         name="tmap_d", arg="d", dtype=g.problem.output.name, axes=(0, 1), box=g.store_box,
         swizzle=g.store_swizzle.span, use="store",
     )  # fmt: skip
-    maps = (load("tmap_a", g.a), load("tmap_b", g.b), *(() if g.direct else (store,)))
+    loads = () if g.copies else (load("tmap_a", g.a), load("tmap_b", g.b))
+    maps = (*loads, *(() if g.direct else (store,)))
     return KernelSpec(
         entry=entry(g),
         ptx_version=_ptx_version(g),
         params=(
             *(_with_batch(param) if g.problem.batched else param for param in maps),
-            *(_direct_d(g) if g.direct else ()),
+            *pointers(g),
             *(ScalarParam(name=name, ptx_type="u32") for name in _scalars(g)),
             *stream_params(g),
             ScalarParam(name="raster_group", ptx_type="u32"),
@@ -95,17 +98,6 @@ def _ptx_version(g: Gemm) -> tuple[int, int]:
 def _with_batch(param: TensorMapParam) -> TensorMapParam:
     """The same map with a batch axis in front, one matrix a box."""
     return replace(param, axes=(0, *(axis + 1 for axis in param.axes)), box=(1, *param.box))
-
-
-def _direct_d(g: Gemm) -> tuple[Param, ...]:
-    """What takes the place of D's tensor map where its elements are stored one by one."""
-    element = g.problem.output
-    batch = (ScalarParam(name="d_batch", ptx_type="u64"),) if g.problem.batched else ()
-    return (
-        PointerParam(name="d", arg="d", dtype=element.name, access="write", align=element.bytes),
-        ScalarParam(name="d_pitch", ptx_type="u64"),
-        *batch,
-    )
 
 
 def _scalars(g: Gemm) -> tuple[str, ...]:
@@ -151,7 +143,9 @@ def _roles(g: Gemm) -> tuple[Role, ...]:
     return (
         Role(
             name="producer", warps="0-3",
-            does="one lane of warp 0 waits for empty stages and issues TMA loads",
+            does="all threads wait for empty stages and copy A and B by cp.async"
+            if g.copies
+            else "one lane of warp 0 waits for empty stages and issues TMA loads",
         ),
         Role(
             name="consumers", warps=f"4-{3 + 4 * g.consumers}",
@@ -176,13 +170,16 @@ def _barriers(g: Gemm) -> tuple[BarrierRow, ...]:
     return (
         BarrierRow(
             name="full", count=g.stages, arrivals=g.barriers.full_arrivals,
-            arrivers="producer lane (expect_tx)", tx_bytes=g.barriers.tx_bytes,
+            arrivers="producer threads, behind their copies"
+            if g.copies
+            else "producer lane (expect_tx)",
+            tx_bytes=g.barriers.tx_bytes,
             waiters="consumers",
         ),
         BarrierRow(
             name="empty", count=g.stages, arrivals=g.barriers.empty_arrivals,
             arrivers=f"one thread {'of' if g.turns else 'a'} consumer{receivers}", tx_bytes=0,
-            waiters="producer lane",
+            waiters="producer threads" if g.copies else "producer lane",
         ),
         *(
             BarrierRow(

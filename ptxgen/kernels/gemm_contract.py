@@ -19,6 +19,8 @@ class Contract:
     arrays: tuple[str, ...]
     grid: tuple[str, ...]
     roles: tuple[str, ...]
+    producer: str
+    full_arrivers: str
     empty_arrivers: str
     cta_barriers: tuple[str, ...]  # rows of the barrier table
     named_barriers: tuple[str, ...]
@@ -36,6 +38,12 @@ def contract(g: Gemm) -> Contract:
         roles=("They take turns, tile by tile: one stores while the other multiplies.",)
         if g.turns
         else (),
+        producer="all threads copy A and B by cp.async"
+        if g.copies
+        else "one lane of warp 0 issues every TMA load, the others leave",
+        full_arrivers="producer threads, behind copies"
+        if g.copies
+        else "producer lane, with expect_tx",
         empty_arrivers=empty_arrivers(g),
         cta_barriers=tuple(_cta_barriers(g)),
         named_barriers=tuple(_named_barriers(g)),

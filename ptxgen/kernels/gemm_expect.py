@@ -25,14 +25,14 @@ from ptxgen.toolchain.verify import (
 
 def expectation(g: Gemm, entry: str) -> Expectation:
     """Promises about tensor cores, TMA, barriers, registers and the stores of D."""
-    order = (*_ORDER, *(() if g.direct else _STORE_ORDER))
+    order = (
+        *(() if g.copies and g.direct else (Elected(),)),
+        WAIT_BEFORE_RELEASE,
+        *(() if g.direct else (FENCE_BEFORE_TMA_STORE, BARRIER_BEFORE_TMA_STORE)),
+    )
     return Expectation(
         entry=entry, promises=(*_math(g), *_copies(g), *_roles(g), *order, *ALWAYS_WGMMA)
     )
-
-
-_ORDER: tuple[Promise, ...] = (Elected(), WAIT_BEFORE_RELEASE)
-_STORE_ORDER: tuple[Promise, ...] = (FENCE_BEFORE_TMA_STORE, BARRIER_BEFORE_TMA_STORE)
 
 
 def _math(g: Gemm) -> tuple[Promise, ...]:
@@ -67,7 +67,24 @@ def _math(g: Gemm) -> tuple[Promise, ...]:
 
 
 def _copies(g: Gemm) -> tuple[Promise, ...]:
-    return (*_loads(g), *(_direct(g) if g.direct else _slabs(g)), *_finish(g), *_parts(g))
+    loads = _copied(g) if g.copies else _loads(g)
+    return (*loads, *(_direct(g) if g.direct else _slabs(g)), *_finish(g), *_parts(g))
+
+
+def _copied(g: Gemm) -> tuple[Promise, ...]:
+    """A and B are copied by threads, two rows at once of both, in loops that ptxas may unroll."""
+    rows = 2 * g.a.boxes
+    return (
+        Count(
+            pattern="LDGSTS", multiple_of=rows, at_least=2 * rows,
+            why="A and B go past registers to shared memory",
+        ),
+        Count(pattern="UTMALDG", exactly=0, why="nothing comes by TMA"),
+        Count(
+            pattern="FENCE.VIEW.ASYNC", at_least=2 if g.copy_lag else 1,
+            why="what threads copied is made visible to wgmma before they arrive",
+        ),
+    )  # fmt: skip
 
 
 def _direct(g: Gemm) -> tuple[Promise, ...]:
@@ -194,7 +211,10 @@ def _roles(g: Gemm) -> tuple[Promise, ...]:
             pattern="BAR.ARV", exactly=1 if g.turns else 0,
             why="consumers that take turns tell each other, and nobody else arrives without a wait",
         ),
-        Count(pattern="ELECT", at_least=2, why="one lane initialises barriers, one issues TMA"),
+        Count(
+            pattern="ELECT", at_least=1 if g.copies and g.direct else 2,
+            why="one lane initialises barriers, one issues TMA",
+        ),
         Count(pattern="SYNCS.EXCH", exactly=barriers, why="every mbarrier is initialised once"),
         Count(pattern="ACQBULK", exactly=1, why="the grid before this one is waited for"),
     )  # fmt: skip

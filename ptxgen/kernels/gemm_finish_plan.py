@@ -9,9 +9,10 @@ from ptxgen.errors import Violation
 from ptxgen.isa.dtypes import dtype
 from ptxgen.kernels.gemm_pitches import element_violations, with_cure
 from ptxgen.layout import tensor_map
-from ptxgen.spec import ArrayMeta, KernelSpec, PointerParam, Scalar, TensorMapParam
+from ptxgen.spec import ArrayMeta, KernelSpec, PointerParam, TensorMapParam
 
 GIVEN = ("alpha", "beta")  # scalars that the caller gives; a plan computes the others
+MATRICES = ("a", "b", "d")  # of every GEMM
 HALVES = "2"  # the axis of B whose two matrices give the two products of a gated problem
 
 Axes = Mapping[str, tuple[str, ...]]
@@ -36,18 +37,6 @@ def finish_axes(p: GemmProblem, axes: Axes) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def finish_scalars(args: Mapping[str, ArrayMeta]) -> dict[str, Scalar]:
-    """What the plan computes for an epilogue: extents of D, and how C lies in memory."""
-    *_, rows, columns = args["d"].shape
-    values: dict[str, Scalar] = {"d_rows": rows, "d_columns": columns}
-    for name in ("c", "d"):
-        if name in args:
-            strides, batches = args[name].strides, args[name].shape[0]
-            values[f"{name}_pitch"] = strides[-2] if rows > 1 else 0
-            values[f"{name}_batch"] = strides[0] if batches > 1 else 0
-    return values
-
-
 def finish_violations(
     spec: KernelSpec, args: Mapping[str, ArrayMeta], axes: Axes
 ) -> Iterator[Violation]:
@@ -60,7 +49,7 @@ def finish_violations(
         )  # fmt: skip
     store = next((p for p in spec.params if isinstance(p, TensorMapParam) and p.arg == "d"), None)
     for param in spec.params:
-        if isinstance(param, PointerParam) and not param.workspace:
+        if isinstance(param, PointerParam) and not (param.workspace or param.arg in MATRICES):
             if param.arg not in args:
                 yield Violation(field=param.arg, got="nothing", rule="is required, [1]")
                 continue
@@ -69,11 +58,11 @@ def finish_violations(
                 yield Violation(
                     field=param.arg, got=meta.dtype, rule=f"must be {param.dtype}",
                     why=f"the kernel was generated for {param.dtype} {param.arg}",
-                    fix="convert it" + _other_type(param, meta, args["d"]),
+                    fix="convert it" + _bias_type(param, meta, args["d"]),
                 )  # fmt: skip
             elif param.arg not in axes:
                 yield from _single(param, meta)
-            elif store is None and param.arg in ("c", "d"):
+            elif store is None and param.arg == "c":
                 yield from element_violations(param.arg, meta, axes[param.arg])
             elif meta.size:
                 yield from _order(param, meta, store)
@@ -95,9 +84,7 @@ def _single(param: PointerParam, meta: ArrayMeta) -> Iterator[Violation]:
         )  # fmt: skip
 
 
-def _other_type(param: PointerParam, meta: ArrayMeta, d: ArrayMeta) -> str:
-    if param.arg == "d":
-        return f", or make the kernel with out_dtype={meta.dtype}"
+def _bias_type(param: PointerParam, meta: ArrayMeta, d: ArrayMeta) -> str:
     if param.arg == "bias" and meta.dtype in ("f32", d.dtype):
         return f", or make the kernel with bias_dtype={'f32' if meta.dtype == 'f32' else 'out'}"
     return ""

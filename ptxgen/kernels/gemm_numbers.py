@@ -13,6 +13,7 @@ from ptxgen.isa.arch import WARP_THREADS, WARPGROUP_THREADS
 from ptxgen.isa.wgmma import WGMMA_M
 from ptxgen.kernels.gemm_contract import contract
 from ptxgen.kernels.gemm_finish import finish
+from ptxgen.kernels.gemm_pointers import load_lines
 from ptxgen.kernels.gemm_schedule import stream, turns
 from ptxgen.kernels.gemm_store import store
 from ptxgen.spec import KernelSpec
@@ -115,6 +116,8 @@ class Load:
 
     name: str  # a: gives rows of the tile; b: gives columns
     arg: str  # A or B of the problem
+    param: str  # its pointer, where threads copy
+    entry: tuple[str, ...]  # lines of the entry
     major: str
     box: str  # in words: rows x columns
     swizzle: int
@@ -134,6 +137,18 @@ class Load:
     stage_bytes: int
     stage_step: int  # in 16-byte units of a descriptor
     boxes: tuple[LoadBox, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copies:
+    """How the producer's threads copy stages, where TMA does not."""
+
+    on: bool
+    bytes: int  # of an element
+    tile_k: int
+    boxes: int  # of 128-byte rows along K
+    stage_bytes: int  # along a row
+    lag: int  # stages whose copies are on their way
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,6 +229,7 @@ def numbers(g: Gemm, spec: KernelSpec) -> dict[str, object]:
         ),
         "a": _load(g, "a", g.a),
         "b": _load(g, "b", g.b),
+        "copies": _copies(g),
         "desc": _descriptors(g),
         "store": store(g),
         "finish": finish(g),
@@ -303,6 +319,8 @@ def _load(g: Gemm, name: str, operand: Operand) -> Load:
     return Load(
         name=name,
         arg=operand.arg.upper(),
+        param=operand.arg,
+        entry=_entry(g, name, operand),
         major=operand.major.upper(),
         box=f"{operand.box[0]} x {row}" if halves == 1 else f"2 x {operand.box[0] // 2} x {row}",
         swizzle=operand.swizzle.span,
@@ -325,6 +343,28 @@ def _load(g: Gemm, name: str, operand: Operand) -> Load:
             LoadBox(elements=i * row, bytes=i * operand.layout.box_bytes)
             for i in range(operand.boxes)
         ),
+    )
+
+
+def _entry(g: Gemm, name: str, operand: Operand) -> tuple[str, ...]:
+    if g.copies:
+        return load_lines(g, operand)
+    rows, row = operand.box
+    boxes = f"{rows} x {row}"
+    if g.problem.halves == 2 and operand.arg == "b":
+        boxes = f"2 x {rows // 2} x {row}"
+    text = f"tensor map of {operand.arg.upper()}: boxes of {boxes}, swizzle {operand.swizzle.span}"
+    return (f".param .align 64 .b8 tmap_{name}[128],  // {text}",)
+
+
+def _copies(g: Gemm) -> Copies:
+    return Copies(
+        on=g.copies,
+        bytes=g.a.storage.bytes,
+        tile_k=g.tile_k,
+        boxes=g.a.boxes if g.copies else 0,
+        stage_bytes=g.tile_k * g.a.storage.bytes,
+        lag=g.copy_lag,
     )
 
 

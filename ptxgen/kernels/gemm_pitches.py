@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ptxgen.errors import Violation
 from ptxgen.isa.dtypes import dtype
+from ptxgen.kernels.gemm_pointers import COPY_BYTES
 from ptxgen.spec import ArrayMeta
 
 
@@ -50,11 +51,44 @@ def element_violations(name: str, meta: ArrayMeta, letters: tuple[str, ...]) -> 
         )  # fmt: skip
 
 
+def copied_violations(name: str, meta: ArrayMeta, letters: tuple[str, ...]) -> Iterator[Violation]:
+    """Rules on a matrix, or a batch of them, that threads copy 4 bytes at once along its rows."""
+    size = dtype(meta.dtype).bytes
+    if not meta.size:
+        return
+    if meta.shape[-1] > 1 and meta.strides[-1] != size:
+        yield Violation(
+            field=name, got=f"strides {meta.strides} bytes for shape {meta.shape}",
+            rule=f"must be contiguous along {letters[-1]}: {size} bytes from one to the next",
+            why="4 bytes are copied at once along a row",
+            fix=f"pass a copy with contiguous {letters[-1]}",
+        )  # fmt: skip
+        return
+    for stride, extent, letter in zip(meta.strides[:-1], meta.shape, letters, strict=False):
+        if extent > 1 and (stride < 0 or stride % COPY_BYTES):
+            yield Violation(
+                field=f"{name}.strides[{letter}]", got=f"{stride} B",
+                rule=f"must be a multiple of {COPY_BYTES} B, and not negative",
+                why="cp.async copies 4 bytes, from addresses that are multiples of 4",
+                fix=f"pass a copy whose rows are padded to a multiple of {COPY_BYTES} B",
+            )  # fmt: skip
+    if meta.address % COPY_BYTES:
+        yield Violation(
+            field=f"{name}.address", got=hex(meta.address),
+            rule=f"must be a multiple of {COPY_BYTES} B",
+            why="cp.async copies 4 bytes, from addresses that are multiples of 4",
+            fix="pass a copy",
+        )  # fmt: skip
+
+
 def with_cure(
-    broken: Iterable[Violation], meta: ArrayMeta, letters: tuple[str, ...]
+    broken: Iterable[Violation], meta: ArrayMeta, letters: tuple[str, ...], use: str = "store"
 ) -> Iterator[Violation]:
-    """Rules that TMA has on D, or that C has beside it: named with the config that has them not."""
-    cured = not any(element_violations("d", meta, letters))
+    """Rules that TMA has on a matrix: named with the config that has them not, if that takes it."""
+    check, config = (element_violations, "store=direct")
+    if use == "load":
+        check, config = (copied_violations, "load=cp_async")
+    cured = (use != "load" or letters[-1] == "K") and not any(check("x", meta, letters))
     for violation in broken:
-        other = f"{violation.fix}; or make the kernel with store=direct"
+        other = f"{violation.fix}; or make the kernel with {config}"
         yield replace(violation, fix=other) if cured else violation

@@ -12,10 +12,10 @@ from ptxgen.kernels.base import Planner
 from ptxgen.kernels.gemm_finish_plan import (
     GIVEN,
     finish_axes,
-    finish_scalars,
     finish_violations,
 )
-from ptxgen.kernels.gemm_pitches import with_cure
+from ptxgen.kernels.gemm_pitches import copied_violations, element_violations, with_cure
+from ptxgen.kernels.gemm_pointers import pointer_scalars
 from ptxgen.kernels.gemm_schedule import stream_clusters, stream_scalars, stream_workspaces
 from ptxgen.layout import tensor_map
 from ptxgen.models.waves import Waves
@@ -25,6 +25,7 @@ from ptxgen.spec import (
     Dim3,
     KernelSpec,
     LaunchPlan,
+    PointerParam,
     Scalar,
     ScalarParam,
     Step,
@@ -106,7 +107,9 @@ def _scalars(
         "k_tiles_per_cta": ceil(k_tiles / g.split_k),
         "raster_group": waves.raster_group(g.tile_m * g.cluster_m, g.tile_n * g.cluster_n),
     }
-    values |= finish_scalars(args)
+    *_, rows, columns = args["d"].shape
+    values |= {"d_rows": rows, "d_columns": columns}
+    values |= {name: value for name, value in pointer_scalars(args).items() if name not in values}
     values |= stream_scalars(waves.tiles, stream_clusters(g, waves, k_tiles), k_tiles)
     names = [p.name for p in spec.params if isinstance(p, ScalarParam) and p.name not in GIVEN]
     return {name: values[name] for name in names}
@@ -151,6 +154,8 @@ def _violations(
     for param in spec.params:
         if isinstance(param, TensorMapParam):
             yield from _operand(param, args[param.arg], axes[param.arg])
+        elif isinstance(param, PointerParam) and param.arg in AXES:
+            yield from _matrix(param, args[param.arg], axes[param.arg])
     yield from finish_violations(spec, args, axes)
 
 
@@ -178,16 +183,10 @@ def _extents(args: Mapping[str, ArrayMeta], axes: Axes) -> Iterator[Violation]:
 def _operand(
     param: TensorMapParam, meta: ArrayMeta, letters: tuple[str, ...]
 ) -> Iterator[Violation]:
-    """Type, order and pitches of one array."""
+    """Type, order and pitches of one array that a tensor map describes."""
     want = dtype(param.dtype)
     if meta.dtype != want.name:
-        field = "out_dtype" if param.use == "store" else "dtype"
-        other = "tf32" if meta.dtype == "f32" and param.use == "load" else meta.dtype
-        yield Violation(
-            field=param.arg, got=meta.dtype, rule=f"must be {want.name}",
-            why=f"the kernel was generated for {want.name} {param.arg.upper()}",
-            fix=f"convert it, or make the kernel with {field}={other}",
-        )  # fmt: skip
+        yield _type(param, meta)
         return
     if meta.size == 0:
         return  # nothing is loaded from it, so it needs no tensor map
@@ -207,7 +206,28 @@ def _operand(
         )
         return
     broken = tensor_map.array_violations(meta, param, axis_names=letters)
-    yield from with_cure(broken, meta, letters) if param.use == "store" else broken
+    yield from with_cure(broken, meta, letters, param.use)
+
+
+def _type(param: TensorMapParam | PointerParam, meta: ArrayMeta) -> Violation:
+    stored = param.access == "write"
+    field = "out_dtype" if stored else "dtype"
+    other = "tf32" if meta.dtype == "f32" and not stored else meta.dtype
+    return Violation(
+        field=param.arg, got=meta.dtype, rule=f"must be {param.dtype}",
+        why=f"the kernel was generated for {param.dtype} {param.arg.upper()}",
+        fix=f"convert it, or make the kernel with {field}={other}",
+    )  # fmt: skip
+
+
+def _matrix(param: PointerParam, meta: ArrayMeta, letters: tuple[str, ...]) -> Iterator[Violation]:
+    """The same of one that is read or written by address."""
+    if meta.dtype != param.dtype:
+        yield _type(param, meta)
+    elif param.access == "write":
+        yield from element_violations(param.arg, meta, letters)
+    else:
+        yield from copied_violations(param.arg, meta, letters)
 
 
 def _cure(param: TensorMapParam, contiguous: str, transposed: bool) -> str:

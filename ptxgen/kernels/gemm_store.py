@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from ptxgen.configs.gemm_shape import Gemm
 from ptxgen.isa.wgmma import WGMMA_M
 from ptxgen.kernels.gemm_contract import meets
+from ptxgen.kernels.gemm_pointers import store_lines
 from ptxgen.layout.swizzle import CHUNK_BYTES, Swizzle
 
 
@@ -130,15 +131,7 @@ def _params(g: Gemm) -> tuple[str, ...]:
         rows, columns = g.store_box
         boxes = f"boxes of {rows} x {columns}, swizzle {g.store_swizzle.span}"
         return (f".param .align 64 .b8 tmap_d[128],  // tensor map of D: {boxes}",)
-    batch = (_BATCH,) if g.problem.batched else ()
-    return (
-        ".param .u64 d,                     // D, whose elements are stored one by one",
-        ".param .u64 d_pitch,               // bytes from one row of D to the next",
-        *batch,
-    )
-
-
-_BATCH = ".param .u64 d_batch,               // bytes from one D of the batch to the next"
+    return store_lines(g)
 
 
 def _slabs(g: Gemm) -> tuple[Slab, ...]:

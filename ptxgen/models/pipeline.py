@@ -39,16 +39,14 @@ class RingBarriers:
     """Arrivals and bytes that complete a phase of full[s] and empty[s].
 
     full:  the producer lane arrives once with expect_tx; the phase ends when its bytes have landed.
+           Where threads copy, each arrives behind its copies, and there are no bytes.
     empty: one thread of every consumer warpgroup of every CTA that this CTA's loads write into.
     """
 
     consumers: int
     destinations: int  # CTAs that receive what one producer loads
     tx_bytes: int
-
-    @property
-    def full_arrivals(self) -> int:
-        return 1
+    full_arrivals: int = 1
 
     @property
     def empty_arrivals(self) -> int:

@@ -217,6 +217,22 @@ LIMITS: dict[str, tuple[dict[str, Any], dict[str, Any], str, list[str]]] = {
         {"schedule": "pingpong", "tile": (128, 208), "stages": 2},
         "consumer_registers", ["208 accumulators", "use tile_n<=200"],
     ),
+    "load": ({"load": "cp_async"}, {"load": "ld"}, "load", ["tma or cp_async", "load=tma"]),
+    "copies of a cluster": (
+        {"load": "cp_async"}, {"load": "cp_async", "cluster": (2, 1)}, "cluster",
+        ["must be 1x1 with load=cp_async", "or load=tma"],
+    ),
+    "copies and split": (
+        {"load": "cp_async", "tile": (64, 64)},
+        {"load": "cp_async", "tile": (64, 64), "split_k": 2}, "split_k", ["a cluster"],
+    ),
+    "copies of MN-major B": (
+        {"load": "cp_async"}, {"load": "cp_async", "b_major": "mn"}, "b_major", ["along K"],
+    ),
+    "copies of gated B": (
+        {"load": "cp_async"}, {"load": "cp_async", "gated": 1, "tile": (128, 128)}, "gated",
+        ["one TMA box"],
+    ),
     "store": (
         {"store": "direct"}, {"store": "stg"}, "store", ["tma or direct", "store=tma"],
     ),

@@ -213,6 +213,7 @@ configs = st.builds(
     swap_ab=st.sampled_from([0, 0, 1, 2]),
     consumers=st.integers(-1, 4),
     wait_depth=st.integers(-1, 2),
+    load=st.sampled_from(["tma", "tma", "cp_async"]),
     store=st.sampled_from(["tma", "tma", "direct"]),
     store_n=st.sampled_from([0, 0, 0, -8, 8, 24, 64, 96, 128]),
     store_slabs=st.sampled_from([0, 0, 0, -1, 1, 2, 3, 4]),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gemm_pitches import DIRECT, check
+from gemm_pitches import COPIED, DIRECT, check
 from machines import Runner
 
 import ptxgen
@@ -39,6 +39,30 @@ def test_stores_of_any_schedule_of_warps(text: str, runner: Runner) -> None:
     """Hazards are looked for: rings and sums are used again while others still store."""
     for seed in range(2):
         check(text, (130, 131, 336), runner, sms=4, schedule="random", seed=seed, hazards=True)
+
+
+# K of one element, and one that ends inside of 4 bytes and wraps the ring; M and N beyond a tile. N
+# is what TMA stores, where it does. The emulator takes a tenth of a second for a stage.
+COPIED_SHAPES = ((1, 8, 1), (66, 72, 331))
+
+
+@pytest.mark.parametrize("text", COPIED)
+def test_copies_at_any_pitch(text: str, runner: Runner) -> None:
+    for shape in COPIED_SHAPES:
+        check(text, shape, runner)
+
+
+@pytest.mark.parametrize("text", COPIED[::4])
+def test_copies_of_no_k_and_whole_rows(text: str, runner: Runner) -> None:
+    check(text, (65, 72, 0), runner)
+    check(text, (64, 64, 128), runner, words=4)
+
+
+@pytest.mark.parametrize("text", [COPIED[1], COPIED[3], COPIED[9], COPIED[10]])
+@pytest.mark.parametrize("mode", ["latest", "random"])
+def test_copies_of_any_schedule_of_warps(text: str, mode: str, runner: Runner) -> None:
+    """Rings wrap over several tiles, and copies land as late as they may, or at random."""
+    check(text, (66, 72, 202), runner, sms=1, schedule="random", seed=1, mode=mode, hazards=True)
 
 
 KERNEL = ptxgen.kernel("gemm", store="direct", beta=1)
@@ -93,3 +117,44 @@ def test_tma_names_direct_stores() -> None:
     with pytest.raises(ArgumentError) as caught:
         kernel.plan({**args, "d": meta(16, 9, strides=(0, 2))}, {}, H200)
     assert "store=direct" not in str(caught.value)
+
+
+COPYING = ptxgen.kernel("gemm", load="cp_async", cluster=(1, 1))
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+@pytest.mark.parametrize(
+    ("array", "words"),
+    [
+        (meta(16, 9), ["18 B", "multiple of 4 B", "padded"]),
+        (meta(16, 9, strides=(-20, 2)), ["-20 B", "not negative"]),
+        (meta(16, 9, strides=(2, 32)), ["contiguous along K"]),
+        (meta(16, 9, strides=(20, 2), address=4098), ["0x1002", "multiple of 4 B"]),
+        (meta(16, 9, strides=(36, 4), dtype="f32"), ["must be bf16", "dtype=tf32"]),
+    ],
+)
+def test_what_copies_refuse(name: str, array: ArrayMeta, words: list[str]) -> None:
+    padded = meta(16, 9, strides=(20, 2), address=4100)
+    args = {"a": padded, "b": padded, "d": meta(16, 16)}
+    scalars = COPYING.plan(args, {}, H200).steps[0].scalars
+    assert {name: scalars[name] for name in ("a_pitch", "b_rows", "k_elements")} == {
+        "a_pitch": 20, "b_rows": 16, "k_elements": 9,
+    }  # fmt: skip
+    with pytest.raises(ArgumentError) as caught:
+        COPYING.plan({**args, name: array}, {}, H200)
+    (violation,) = caught.value.violations
+    assert violation.field.startswith(name)
+    for word in words:
+        assert word in str(violation)
+
+
+def test_tma_names_copies() -> None:
+    """What TMA refuses of A and B says which config takes it, and only where one does."""
+    kernel = ptxgen.kernel("gemm")
+    args = {"a": meta(16, 10), "b": meta(16, 10), "d": meta(16, 16)}
+    with pytest.raises(ArgumentError, match="make the kernel with load=cp_async"):
+        kernel.plan(args, {}, H200)
+    odd = {"a": meta(16, 9), "b": meta(16, 9), "d": meta(16, 16)}
+    with pytest.raises(ArgumentError) as caught:
+        kernel.plan(odd, {}, H200)
+    assert "cp_async" not in str(caught.value)

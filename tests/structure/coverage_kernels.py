@@ -48,6 +48,8 @@ REFERENCES = (
     "gemm:store=direct,tile=64x16,swap_ab=1,split_k=2,cluster=1x1",  # along the columns of a tile
     "gemm:store=direct,tile=64x64,dtype=f16,acc_dtype=f16",  # packed sums
     "gemm:store=direct,tile=64x64,dtype=e4m3,out_dtype=e4m3",  # bytes
+    "gemm:load=cp_async,store=direct,tile=64x64,cluster=1x1,batched=1",  # copied by threads
+    "gemm:load=cp_async,tile=64x64,cluster=1x1,stages=1,wait_depth=0",  # none on its way
     "quantize",  # scales of rows, found
     "quantize:dtype=f32,scales=row_given",  # vectors of four
     "quantize:scales=tensor",  # from amax
