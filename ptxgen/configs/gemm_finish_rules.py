@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 GATED_COLUMNS = 32  # of a CTA's part of B: 16 of each half go by one stmatrix
 PROMOTED_K = 128  # elements whose sum stays in the tensor core
+WIDE_SLAB = 128  # columns beyond which an epilogue takes more registers
 COLUMN_STEP = 32  # of the widths that are proposed
 
 
@@ -87,7 +88,8 @@ def _finish_registers(g: Gemm) -> Iterator[Violation]:
     most = has - own - sum(needs.values())
     if needs and g.accumulators > most:
         terms = " + ".join(f"{what} {n}" for what, n in needs.items())
-        widest = 2 * most // g.blocks // COLUMN_STEP * COLUMN_STEP
+        room = most if g.config.store_n else has - own - sum(dict(_parts(g)).values())
+        widest = 2 * room // g.blocks // COLUMN_STEP * COLUMN_STEP  # whose slabs are narrow
         yield Violation(
             field="tile_n", got=str(g.tile_n),
             rule=f"its {g.accumulators} accumulators leave {has - g.accumulators} registers of "
@@ -99,7 +101,15 @@ def _finish_registers(g: Gemm) -> Iterator[Violation]:
 
 
 def _needs(g: Gemm) -> Iterator[tuple[str, int]]:
-    """Registers that each part of an epilogue takes, by what ptxas 13.0 and 13.5 spill without."""
+    """Registers that an epilogue takes, by what ptxas 13.0 and 13.5 spill without."""
+    yield from _parts(g)
+    # ptxas moves the loads of a whole slab together
+    finished = g.problem.finishes and g.store_n > WIDE_SLAB
+    yield f"slabs of {g.store_n}", (32 if g.problem.scales == "row" else 28) * finished
+
+
+def _parts(g: Gemm) -> Iterator[tuple[str, int]]:
+    """Those of its parts, whatever the slabs."""
     p = g.problem
     yield "bias", 24 * (p.bias != "none")
     yield "scales", 24 * (p.scales == "row")

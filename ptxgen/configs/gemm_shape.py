@@ -307,7 +307,7 @@ class Gemm:
             return self.config.store_n
         if not self.swapped and not self.direct:
             return slabs.default(self.out_n, self.problem.output.bytes)
-        return max(n for n in self.legal_store_n() if n <= slabs.COLUMNS)
+        return max((n for n in self.legal_store_n() if n <= slabs.COLUMNS), default=slabs.EIGHT)
 
     @property
     def store_unit(self) -> int:

@@ -187,14 +187,17 @@ class Score:
     measured: Winner | None = None  # why it stands first, if the model does not put it there
 
     @property
-    def order(self) -> tuple[float, float, int, bool]:
-        """Least first: time; where memory decides, the shorter loop; then who shares the stream.
+    def order(self) -> tuple[float, float, int, bool, bool]:
+        """Least first: time; where memory decides, the shorter loop; then who shares the stream;
+        then rows that suit what L2 brings; then, with one tile a CTA, consumers that share it.
 
         At 128 x 8192 x 8192 tiles of 64 x 128 in clusters 2x1 took 37.8 us, of 128 x 64 in 1x2
         40.9: multicast pays more for what comes from memory than for what lies in L2.
         """
         streams = self.memory_us > self.loop_us
-        return self.us, self.loop_us, -self.stream_sharers if streams else 0, self.unsuited
+        sharers = self.stream_sharers if streams else 0
+        idle_turns = self.waves.waves <= 1 and self.config.schedule == "pingpong"
+        return self.us, self.loop_us, -sharers, self.unsuited, idle_turns
 
     @property
     def fields(self) -> str:

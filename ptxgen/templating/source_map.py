@@ -6,6 +6,7 @@ reading the rendered text with a stack gives each output line its call chain, in
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from jinja2.ext import Extension
@@ -13,6 +14,10 @@ from jinja2.ext import Extension
 from ptxgen.templating.scan import scan
 
 _PUSH, _SEP, _POP, _BLANK = "\x01", "\x02", "\x03", "\x04"
+# a mark or the end of a line, what a push names, or the text between two of them
+_PIECE = re.compile(
+    rf"([{_POP}{_BLANK}\n])|{_PUSH}([^{_SEP}]*){_SEP}|([^{_PUSH}{_POP}{_BLANK}\n]+)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,29 +66,22 @@ def split(marked: str) -> list[Line]:
     text: list[str] = []
     chain: tuple[Place, ...] = ()
     keep = False
-    i = 0
-    while i < len(marked):
-        c = marked[i]
-        if c == _PUSH:
-            end = marked.index(_SEP, i)
-            template, _, number = marked[i + 1 : end].rpartition(":")
-            stack.append(Place(template, int(number)))
-            i = end
-        elif c == _POP:
-            stack.pop()
-        elif c == _BLANK:
-            keep = True
-        elif c == "\n":
-            if keep:
-                lines.append(Line("".join(text), chain))
-            text, chain, keep = [], (), False
-        else:
-            text.append(c)
-            if not c.isspace():
+    for mark, place, words in _PIECE.findall(marked + "\n"):
+        if words:
+            text.append(words)
+            if not words.isspace():
                 keep = True
                 if len(stack) > len(chain):
                     chain = tuple(reversed(stack))
-        i += 1
-    if keep:
-        lines.append(Line("".join(text), chain))
+        elif place:
+            template, _, number = place.rpartition(":")
+            stack.append(Place(template, int(number)))
+        elif mark == _POP:
+            stack.pop()
+        elif mark == _BLANK:
+            keep = True
+        else:
+            if keep:
+                lines.append(Line("".join(text), chain))
+            text, chain, keep = [], (), False
     return lines

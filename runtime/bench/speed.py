@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import geometric_mean
+from typing import Any
 
 from ptxgen.configs.base import from_text, options
 from ptxgen.configs.gemm import GemmConfig
@@ -21,7 +22,7 @@ from runtime.bench.record import read
 ROOT = Path(__file__).parents[2]
 BEGIN, END = "<!-- speed: written by runtime.bench.speed -->", "<!-- end of speed -->"
 SIXTEEN_BIT = ("square", "short_k", "odd", "small_m")
-CEILING_TFLOPS = 864  # of wgmma on random data at the power limit; see NOTES.md
+RESULTS = ROOT / "examples" / "results"
 NAMES = {
     "order": "operand order {order}", "fp8": "fp8, scale a tensor", "tf32": "tf32", "int8": "int8",
 }  # fmt: skip
@@ -108,12 +109,20 @@ def _summary(rows: Sequence[Row], dense: Sequence[Row]) -> Iterator[str]:
     )
     for row in rows:
         if row["case"] == "sustained":
-            tflops = number(row, "ours_tflops")
+            tflops, ceiling = number(row, "ours_tflops"), _ceiling()
             yield (
                 f"With {_extents(row)} in {row['dtype']} back to back for seconds, where the power "
                 f"limit decides, the ratio is {number(row, 'ratio'):.3f} ({tflops:.0f} TFLOP/s, "
-                f"{tflops / CEILING_TFLOPS:.2f} of the {CEILING_TFLOPS} that wgmma alone sustains)."
+                f"{tflops / ceiling:.2f} of the {ceiling:.0f} that wgmma alone sustains: "
+                "`examples/microbench/wgmma_ceiling.py`)."
             )
+
+
+def _ceiling() -> float:
+    """TFLOP/s of wgmma on random data that lies in shared memory, at the power limit."""
+    rows = read(RESULTS / "microbench.jsonl")
+    numbers: Any = next(row["numbers"] for row in rows if row["fact"] == "wgmma_ceiling")
+    return float(numbers["TFLOP/s, second second"])
 
 
 def _picked(rows: Sequence[Row]) -> str:

@@ -21,7 +21,7 @@ from ptxgen.configs.gemm_table import SHIPPED, TABLES, Winner, class_of, read, u
 from ptxgen.errors import ArgumentError, CacheError
 from runtime.bench.gemm_cases import Case, cases
 from runtime.bench.gemm_search import promising
-from runtime.bench.gemm_tune import configs, kernels, parse_shapes, untuned
+from runtime.bench.gemm_tune import configs, coolest, kernels, parse_shapes, untuned
 
 pytestmark = pytest.mark.unit
 
@@ -122,6 +122,14 @@ def test_a_search_tries_what_is_promising_and_legal_and_no_kernel_twice() -> Non
     assert all(Gemm(case.problem, config).check() == () for config in tried)
     assert len(promising(case.problem, tried, *case.extents)) == len(tried) > 20
     assert len(kernels([case, replace(case, n=2176)], 132)) < 2 * len(tried)
+
+
+def test_ties_go_to_the_config_that_reads_least() -> None:
+    """256x200 reads 9.8 GB from L2 at 8192^3, 128x192 14.4."""
+    large, turns = "tile=256x200,stages=3,cluster=1x1", "tile=128x192,stages=max,cluster=1x1"
+    case = Case(group="tune", dtype="bf16", m=8192, n=8192, k=8192)
+    assert coolest(case, {turns: 1000.0, large: 1004.0}, 132) == large
+    assert coolest(case, {turns: 1000.0, large: 1006.0}, 132) == turns
 
 
 def test_the_shipped_table_is_legal_and_has_no_shape_of_the_benchmark() -> None:

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.asm
 # Those that take most registers, one of each kind.
 EPILOGUES: tuple[dict[str, Any], ...] = (
     {"beta": 1, "bias": "row", "activation": "gelu", "alpha": 1},
+    {"bias": "row", "activation": "gelu_tanh"},
     {"gated": 1, "activation": "silu"},
     {"dtype": "e4m3", "scales": "row", "accumulate": "promoted"},
     {"dtype": "e4m3", "scales": "row", "alpha": 1, "beta": 1, "bias": "column",
