@@ -6,6 +6,7 @@ import gc
 import shlex
 import threading
 import weakref
+from dataclasses import replace
 from pathlib import Path
 
 import ml_dtypes
@@ -260,3 +261,11 @@ def test_copy_contiguous_and_pitched(driver, backend):
 def test_no_such_gpu(driver, torch):
     with pytest.raises(LaunchError, match="there is no cuda:5; this process sees 2 GPUs"):
         runtime.launch(Kernel(spec(pointer("x"))), x=f32(device=5))
+
+
+def test_a_kernel_of_the_emulator_only_never_reaches_the_driver(driver, torch):
+    kernel = gemm_like()
+    kernel.spec = replace(kernel.spec, emulator_only="it faults")
+    with pytest.raises(LaunchError, match="cannot be launched on a GPU\n    it faults"):
+        runtime.launch(kernel, **gemm_arrays())
+    assert (driver.loads, driver.launches) == (0, 0)
