@@ -100,7 +100,7 @@ def _staged(problem: GemmProblem, fields: Fields) -> Iterator[Fields]:
     """How D is staged: by default, or the largest tiles with wider slabs instead of a stage.
 
     128x256: up to 4% faster at K = 512, 1% at 2048 to 4096, nothing at 2048^3; slower by 1.5% where
-    rows are no multiple of 128 bytes (5000x3000x2104). 256x200: 2% at 8192^3. See NOTES.md.
+    rows are no multiple of 128 bytes (5000x3000x2104). 256x200: 1 to 2% at 8192^3. See NOTES.md.
     """
     rows, columns = fields["tile"]
     if problem.output.bytes == 2:

@@ -52,8 +52,12 @@ class Winner:
 
     def parsed(self) -> GemmConfig:
         """The config. Raises KernelReferenceError where this version has no such field."""
-        items = (item.split("=", 1) for item in self.config.split(",") if item)
-        return from_text(GemmConfig, {name: text for name, text in items})
+        return parsed(self.config)
+
+
+def parsed(config: str) -> GemmConfig:
+    """A config from its text in a record."""
+    return from_text(GemmConfig, dict(item.split("=", 1) for item in config.split(",") if item))
 
 
 def class_of(problem: GemmProblem, m: int, n: int, k: int, batches: int = 1) -> str:

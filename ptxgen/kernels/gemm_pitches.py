@@ -33,12 +33,8 @@ def element_violations(name: str, meta: ArrayMeta, letters: tuple[str, ...]) -> 
     if not meta.size:
         return
     if meta.shape[-1] > 1 and meta.strides[-1] != size:
-        yield Violation(
-            field=name, got=f"strides {meta.strides} bytes for shape {meta.shape}",
-            rule=f"must be contiguous along {letters[-1]}: {size} bytes from one to the next",
-            why="the kernel steps from column to column by one element",
-            fix=f"pass an array with contiguous {letters[-1]}",
-        )  # fmt: skip
+        why = "the kernel steps from column to column by one element"
+        yield _apart(name, meta, letters[-1], size, why)
         return
     reach = size
     for stride, extent, letter in sorted(walked):
@@ -58,18 +54,21 @@ def element_violations(name: str, meta: ArrayMeta, letters: tuple[str, ...]) -> 
         )  # fmt: skip
 
 
+def _apart(name: str, meta: ArrayMeta, letter: str, size: int, why: str) -> Violation:
+    return Violation(
+        field=name, got=f"strides {meta.strides} bytes for shape {meta.shape}",
+        rule=f"must be contiguous along {letter}: {size} bytes from one to the next",
+        why=why, fix=f"pass a copy with contiguous {letter}",
+    )  # fmt: skip
+
+
 def copied_violations(name: str, meta: ArrayMeta, letters: tuple[str, ...]) -> Iterator[Violation]:
     """Rules on a matrix, or a batch of them, that threads copy 4 bytes at once along its rows."""
     size = dtype(meta.dtype).bytes
     if not meta.size:
         return
     if meta.shape[-1] > 1 and meta.strides[-1] != size:
-        yield Violation(
-            field=name, got=f"strides {meta.strides} bytes for shape {meta.shape}",
-            rule=f"must be contiguous along {letters[-1]}: {size} bytes from one to the next",
-            why="4 bytes are copied at once along a row",
-            fix=f"pass a copy with contiguous {letters[-1]}",
-        )  # fmt: skip
+        yield _apart(name, meta, letters[-1], size, "4 bytes are copied at once along a row")
         return
     for stride, extent, letter in zip(meta.strides[:-1], meta.shape, letters, strict=False):
         if extent > 1 and (stride < 0 or stride % COPY_BYTES):

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ptxgen import env
-from ptxgen.configs.base import from_text, to_text
+from ptxgen.configs.base import to_text
 from ptxgen.configs.gemm import GemmConfig
 from ptxgen.configs.gemm_candidates import candidates
 from ptxgen.configs.gemm_pick import by_model
 from ptxgen.configs.gemm_shape import Gemm
-from ptxgen.configs.gemm_table import Winner, class_of, read, write
+from ptxgen.configs.gemm_table import Winner, class_of, parsed, read, write
 from ptxgen.configs.gemm_time import Work
 from ptxgen.errors import ArgumentError, Violation
 from runtime.bench.gemm_arena import PEERS
@@ -146,16 +146,10 @@ def coolest(case: Case, us: Mapping[str, float], sms: int) -> str:
     """
 
     def read(text: str) -> float:
-        config = kernel_config(text)
-        return Work.of(Gemm(case.problem, config), *case.extents, sms, 1).read
+        return Work.of(Gemm(case.problem, parsed(text)), *case.extents, sms, 1).read
 
     least = min(us.values())
     return min((text for text, time in us.items() if time <= least * (1 + TIE)), key=read)
-
-
-def kernel_config(text: str) -> GemmConfig:
-    """The config of its text, as records have it."""
-    return from_text(GemmConfig, dict(item.split("=", 1) for item in text.split(",") if item))
 
 
 def tune(case: Case, table: Path, sms: int, commit: str | None = None) -> Tuned:

@@ -140,7 +140,7 @@ def _regret(searched: Sequence[Row]) -> str:
     held_out = [row for row in searched if row["case"] == "held_out"]
     return (
         "What the picker loses against the fastest of all promising configs, on random shapes that "
-        f"nothing was fitted to (`python examples/regret.py`): {Regret.of(held_out)}"
+        f"no rate was fitted to (`python examples/regret.py`): {Regret.of(held_out)}"
     )
 
 
