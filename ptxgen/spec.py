@@ -116,7 +116,6 @@ class KernelSpec(Shown):
     smem_bytes: int = 0  # dynamic shared memory
     target: str = "sm_90a"
     ptx_version: tuple[int, int] = (8, 0)
-    emulator_only: str = ""  # why it must not run on a GPU; empty where it may
 
     def view(self) -> View:
         """How it is launched, and its parameters."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from ptxgen.errors import Violation
+from ptxgen.errors import ArgumentError, Violation
 from ptxgen.isa import arch
 from ptxgen.isa.dtypes import dtype
 from ptxgen.spec import (
@@ -173,6 +173,35 @@ def spec_violations(spec: KernelSpec) -> Iterator[Violation]:
             rule=f"must be at most {limit:,} B with .version {major}.{minor}",
             fix="pass an array of tensor maps in memory, or raise .version to 8.1",
         )
+
+
+def require_parameters(spec: KernelSpec, declared: Iterable[tuple[str, int]]) -> None:
+    """ArgumentError unless `spec` lists the parameters that the entry declares: (name, bytes) each.
+
+    A GPU takes values by their place: another order would hand each to a neighbour, unnoticed.
+    """
+    wanted = list(declared)
+    listed = [(param.name, _param_layout(param)[0]) for param in spec.params]
+    if listed == wanted:
+        return
+    places = enumerate(zip(listed, wanted, strict=False))
+    at = next((i for i, (a, b) in places if a != b), min(len(listed), len(wanted)))
+    raise ArgumentError(
+        f"{spec.entry}: cannot be launched",
+        [
+            Violation(
+                field=f"spec.params[{at}]",
+                got=_declared(listed, at),
+                rule=f"must be {_declared(wanted, at)}, as the PTX declares it",
+                why="a launch passes values by their place in the entry's list of .param",
+                fix="list the parameters in spec.params in the order of the entry",
+            )
+        ],
+    )
+
+
+def _declared(params: list[tuple[str, int]], at: int) -> str:
+    return f"{params[at][0]} of {params[at][1]} B" if at < len(params) else "no parameter"
 
 
 def param_bytes(spec: KernelSpec) -> int:

@@ -225,8 +225,7 @@ class GemmConfig:
     load: str = option(
         "tma", parse=one_of(*LOADS), legal="tma; cp_async with cluster=1x1 and K-major A and B",
         help="how A and B come: tma, in rows whose pitch is a multiple of 16 bytes; cp_async: 4 "
-        "bytes a thread, from rows whose pitch is a multiple of 4; on the emulator only, since it "
-        "faulted on an H200",
+        "bytes a thread, from rows whose pitch is a multiple of 4; slower",
     )  # fmt: skip
     store: str = option(
         "tma", parse=one_of(*STORES), legal=", ".join(STORES),

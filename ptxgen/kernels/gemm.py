@@ -12,17 +12,13 @@ from ptxgen.kernels.gemm_expect import expectation
 from ptxgen.kernels.gemm_finish import entry_parts, params
 from ptxgen.kernels.gemm_numbers import numbers
 from ptxgen.kernels.gemm_plan import planner
-from ptxgen.kernels.gemm_pointers import pointers
+from ptxgen.kernels.gemm_pointers import load_pointers, store_pointers
 from ptxgen.kernels.gemm_schedule import stream_params, turn_rows
 from ptxgen.models.stage_time import StageTime, stage_time
 from ptxgen.spec import Dim3, KernelSpec, ScalarParam, TensorMapParam
 from ptxgen.templating.render import render_own
 
 TEMPLATE = "kernels/gemm.ptx.j2"
-COPIES_FAULT = (
-    "load=cp_async ended in CUDA_ERROR_ILLEGAL_ADDRESS on an H200, in 5 of 107 tests and at "
-    "4096^3; why is not known yet. Use backend='emulator', or load=tma with padded rows"
-)
 # The least that has what a kernel needs, so that old drivers take it too.
 PTX_VERSION = (8, 0)  # wgmma, TMA, setmaxnreg
 PTX_VERSION_FP8_OUT = (8, 1)  # cvt to fp8
@@ -64,23 +60,25 @@ def spec(g: Gemm) -> KernelSpec:
         box: tuple[int, ...] = operand.box
         if g.problem.gated and operand.arg == "b":  # rows of both halves in one box
             axes, box = (0, 1, 2), (2, box[0] // 2, box[1])
-        return TensorMapParam(
+        loaded = TensorMapParam(
             name=name, arg=operand.arg, dtype=operand.storage.name, axes=axes, box=box,
             swizzle=operand.swizzle.span, l2=g.config.l2_promotion,
         )  # fmt: skip
+        return _with_batch(loaded) if g.problem.batched else loaded
 
-    store = TensorMapParam(
-        name="tmap_d", arg="d", dtype=g.problem.output.name, axes=(0, 1), box=g.store_box,
-        swizzle=g.store_swizzle.span, use="store",
-    )  # fmt: skip
-    loads = () if g.copies else (load("tmap_a", g.a), load("tmap_b", g.b))
-    maps = (*loads, *(() if g.direct else (store,)))
+    def store() -> TensorMapParam:
+        stored = TensorMapParam(
+            name="tmap_d", arg="d", dtype=g.problem.output.name, axes=(0, 1), box=g.store_box,
+            swizzle=g.store_swizzle.span, use="store",
+        )  # fmt: skip
+        return _with_batch(stored) if g.problem.batched else stored
+
     return KernelSpec(
         entry=entry(g),
         ptx_version=_ptx_version(g),
         params=(
-            *(_with_batch(param) if g.problem.batched else param for param in maps),
-            *pointers(g),
+            *(load_pointers(g) if g.copies else (load("tmap_a", g.a), load("tmap_b", g.b))),
+            *(store_pointers(g) if g.direct else (store(),)),
             *(ScalarParam(name=name, ptx_type="u32") for name in _scalars(g)),
             *stream_params(g),
             ScalarParam(name="raster_group", ptx_type="u32"),
@@ -89,7 +87,6 @@ def spec(g: Gemm) -> KernelSpec:
         block=Dim3(g.threads),
         cluster=Dim3(g.cluster_size),
         smem_bytes=g.smem.total,
-        emulator_only=COPIES_FAULT if g.copies else "",
     )
 
 

@@ -13,7 +13,7 @@ from ptxgen.spec import ArrayMeta
 
 Use = Literal["load", "store", "reduce"]
 CURES: Mapping[Use, str] = {
-    "load": "on the emulator, make the kernel with load=cp_async, cluster=1x1; for a GPU, pad rows",
+    "load": "make the kernel with load=cp_async, cluster=1x1",
     "store": "make the kernel with store=direct",
 }
 

@@ -10,18 +10,19 @@ from ptxgen.spec import Access, ArrayMeta, Param, PointerParam, Scalar, ScalarPa
 COPY_BYTES = 4  # of one cp.async: addresses and pitches are multiples of it
 
 
-def pointers(g: Gemm) -> tuple[Param, ...]:
-    """A and B where threads copy them, D where its elements are stored one by one."""
+def load_pointers(g: Gemm) -> tuple[Param, ...]:
+    """A and B where threads copy them."""
     found: list[Param] = []
-    for operand in (g.a, g.b) if g.copies else ():
+    for operand in (g.a, g.b):
         found += _matrix(g, operand.arg, operand.storage.name, align=COPY_BYTES)
         found.append(ScalarParam(name=f"{operand.arg}_rows", ptx_type="u32"))
-    if g.copies:
-        found.append(ScalarParam(name="k_elements", ptx_type="u32"))
-    if g.direct:
-        element = g.problem.output
-        found += _matrix(g, "d", element.name, align=element.bytes, access="write")
-    return tuple(found)
+    return *found, ScalarParam(name="k_elements", ptx_type="u32")
+
+
+def store_pointers(g: Gemm) -> tuple[Param, ...]:
+    """D where its elements are stored one by one."""
+    element = g.problem.output
+    return tuple(_matrix(g, "d", element.name, align=element.bytes, access="write"))
 
 
 def _matrix(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .ast import Function, Instruction, Module
 from .parser import parse
 from .printer import print_module
-from .signature import Parameter, Signature, signature
+from .signature import Parameter, Signature, parameters, signature
 
 __all__ = [
     "Function",
@@ -13,6 +13,7 @@ __all__ = [
     "Module",
     "Parameter",
     "Signature",
+    "parameters",
     "parse",
     "print_module",
     "signature",

@@ -70,6 +70,17 @@ def tokenize(source: str) -> list[Token]:
     return tokens
 
 
+def closing(source: str, start: int) -> int:
+    """Offset behind the `)` that closes the `(` at offset `start`. Comments do not count."""
+    depth = 0
+    for match in _TOKEN.finditer(source, start):
+        text = match["punct"]
+        depth += (text == "(") - (text == ")")
+        if not depth:
+            return match.end()
+    raise Lines(source).error("this ( is never closed with )", start)
+
+
 class Lines:
     """Character offset to line number, and errors that show the line."""
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from ptxgen.errors import PtxSyntaxError
 from ptxgen.spec import Dim3
 
 from . import ast
+from .lexer import closing
+from .parser import parse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +66,22 @@ def signature(module: ast.Module, entry: str | None = None) -> Signature:
         cluster=Dim3(*cluster) if cluster else None,
         max_threads=Dim3(*largest).size if largest else None,
     )
+
+
+def parameters(source: str, entry: str) -> tuple[Parameter, ...]:
+    """What `entry` declares, of a text whose bodies are not read: a small part of parsing it all.
+
+    Raises KeyError where the text has no such entry, PtxSyntaxError for a list that is no PTX.
+    """
+    header = re.search(rf"^[^\n/]*(\.entry\s+{re.escape(entry)}(?![\w$])\s*)(\()?", source, re.M)
+    if header is None:
+        raise KeyError(f"no entry {entry}")
+    if header[2] is None:
+        return ()
+    listed = source[header.start(1) : closing(source, header.start(2))]
+    module = parse(f".version 8.0\n.target sm_90a\n.address_size 64\n{listed};")
+    (function,) = module.functions
+    return tuple(_parameter(p) for p in function.params)
 
 
 def _parameter(variable: ast.Variable) -> Parameter:

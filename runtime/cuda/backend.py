@@ -72,13 +72,11 @@ class CudaBackend:
     # --- kernels ---------------------------------------------------------------------------------
 
     def load(self, kernel: Launchable, device: str) -> Loaded:
-        _refuse(kernel)
         with self.context(device) as context:
             return self.modules.load(kernel, self.devices.named(device), context, capturing=False)
 
     def load_on(self, kernel: Launchable, stream: StreamRef) -> Loaded:
         """Load for a launch on `stream`. LaunchError if that would happen inside a capture."""
-        _refuse(kernel)
         with self.context(stream.device) as context:
             capturing = is_capturing(stream.handle)
             return self.modules.load(kernel, self.devices.named(stream.device), context, capturing)
@@ -232,11 +230,3 @@ def _elsewhere(name: str, got: str, launch_device: str) -> Exception:
         why="launches never copy, and a kernel runs on one GPU",
         fix=f"move it to {launch_device}",
     )
-
-
-def _refuse(kernel: Launchable) -> None:
-    """LaunchError for a kernel that must not run on a GPU."""
-    if kernel.spec.emulator_only:
-        raise LaunchError(
-            f"{kernel.spec.entry} cannot be launched on a GPU\n    {kernel.spec.emulator_only}"
-        )

@@ -18,10 +18,12 @@ from typing import Any
 from ptxgen import env
 from ptxgen.errors import AdvisoryError, LaunchError, ToolMissing
 from ptxgen.isa import arch
+from ptxgen.ptx import parameters
 from ptxgen.spec import DeviceLimits, KernelSpec, Launchable
 from ptxgen.toolchain.assemble import AdvisoryWarning
 from ptxgen.toolchain.diagnostics import parse_log
 from runtime.backend import Loaded
+from runtime.checks import require_parameters
 from runtime.cuda.attributes import launch_config
 from runtime.cuda.device import Device
 from runtime.cuda.driver import api, check, driver_version
@@ -70,6 +72,7 @@ class Modules:
     def _load(self, kernel: Launchable, device: Device, context: int) -> Loaded:
         device.require_hopper()
         spec = kernel.spec
+        require_parameters(spec, _declared(kernel))
         image, is_ptx = _image(kernel)
         key = (context, hashlib.sha256(image).hexdigest(), spec.entry)
         with self._lock:
@@ -86,6 +89,14 @@ class Modules:
             static_smem_bytes=function.static_smem_bytes,
             ptx=kernel.ptx,
         )
+
+
+def _declared(kernel: Launchable) -> list[tuple[str, int]]:
+    """Name and bytes of every parameter that the entry declares."""
+    try:
+        return [(p.name, p.size) for p in parameters(kernel.ptx, kernel.spec.entry)]
+    except KeyError as missing:
+        raise LaunchError(f"cannot be launched: {missing.args[0]} in the PTX") from None
 
 
 def _image(kernel: Launchable) -> tuple[bytes, bool]:

@@ -28,6 +28,7 @@ from ptxgen.spec import (
 from runtime import allocate, backend, tensor_maps
 from runtime.backend import ArrayRef, Loaded, StreamRef
 from runtime.buffers import borrow, host_bytes, span
+from runtime.checks import require_parameters
 
 from .kernel import Kernel
 from .machine import Machine, Schedule
@@ -101,6 +102,8 @@ class EmulatorBackend:
     def load(self, kernel: Launchable, device: str) -> Loaded:
         spec = kernel.spec
         compiled = self.machine.compile(kernel.ptx, spec.entry, spec.block)
+        declared = compiled.program.params.items()
+        require_parameters(spec, ((name, size) for name, (_, size) in declared))
         cluster = spec.cluster.size
         fit = max(self.machine.sms // cluster, 1) * cluster
         return Loaded(

@@ -68,9 +68,8 @@ def gemm(
     bf16, f16, f32, e4m3 and e5m2 (which saturate). Where N elements are no multiple of 16 bytes,
     the rows of a new array are padded, so it is a view. `config` overrides the choice of tile,
     stages and cluster; with load="cp_async" and cluster=(1, 1) rows of operands may lie any
-    multiple of 4 bytes apart (on the emulator only: it faulted on an H200), with store="direct"
-    those of `out` and `c` anywhere; both are slower. `stream` and `backend` are as in
-    `runtime.launch`.
+    multiple of 4 bytes apart, with store="direct" those of `out` and `c` anywhere; both are slower.
+    `stream` and `backend` are as in `runtime.launch`.
 
     f32 sums may be finished before they are rounded, all in f32:
 
@@ -122,8 +121,7 @@ def gemm(
 
 # What makes a kernel take what TMA refuses, as this function takes it.
 _HERE = {
-    CURES["load"]: "on the emulator, pass config=GemmConfig(load='cp_async', cluster=(1, 1)); for "
-    "a GPU, pad rows",
+    CURES["load"]: "pass config=GemmConfig(load='cp_async', cluster=(1, 1))",
     CURES["store"]: "pass config=GemmConfig(store='direct')",
 }
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from ptxgen.errors import PtxSyntaxError
-from ptxgen.ptx import ast, edit, parse, print_module, signature
+from ptxgen.ptx import ast, edit, parameters, parse, print_module, signature
 from ptxgen.spec import Dim3
 
 pytestmark = pytest.mark.unit
@@ -138,6 +138,22 @@ def test_signature() -> None:
     assert [p.is_tensor_map for p in sig.params] == [True, False, False]
     assert [p.pointer for p in sig.params] == [False, True, False]
     assert module.entry().directives["explicitcluster"] == ()
+
+
+def test_parameters_of_an_entry_alone() -> None:
+    """Nothing but the list is read: not what is commented out, nor what follows."""
+    text = (
+        HEADER + "// the .entry k(.param .u32 old)\n.visible .entry k2() { ret; }\n"
+        ".visible .entry k (\n  .param .u64 a, // first (of 2)\n  /* ) */ .param .b8 m[64 + 64]\n)"
+        "{ this is no PTX"
+    )
+    assert [(p.name, p.size) for p in parameters(text, "k")] == [("a", 8), ("m", 128)]
+    assert parameters(text, "k2") == ()
+    assert parameters(HEADER + ".entry bare\n{ ret; }\n", "bare") == ()
+    with pytest.raises(KeyError, match="no entry k3"):
+        parameters(text, "k3")
+    with pytest.raises(PtxSyntaxError, match="never closed"):
+        parameters(HEADER + ".entry k(.param .u64 a { ret; }", "k")
 
 
 def test_debug_directives_are_kept() -> None:

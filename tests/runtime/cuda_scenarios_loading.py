@@ -263,10 +263,16 @@ def test_no_such_gpu(driver, torch):
         runtime.launch(Kernel(spec(pointer("x"))), x=f32(device=5))
 
 
-def test_a_kernel_of_the_emulator_only_never_reaches_the_driver(driver, torch):
+def test_parameters_in_another_order_never_reach_the_driver(driver, torch):
+    """Each value would land in its neighbour's place, which a GPU does not notice."""
     kernel = gemm_like()
-    kernel.spec = replace(kernel.spec, emulator_only="it faults")
+    first, second, *others = kernel.spec.params
+    kernel.spec = replace(kernel.spec, params=(second, first, *others))
     before = (driver.loads, driver.launches)
-    with pytest.raises(LaunchError, match="cannot be launched on a GPU\n    it faults"):
+    with pytest.raises(ArgumentError, match="in the order of the entry") as caught:
         runtime.launch(kernel, **gemm_arrays())
+    (violation,) = caught.value.violations
+    assert violation.field == "spec.params[0]"
+    assert violation.got == "tmap_b of 128 B"
+    assert "tmap_a of 128 B" in violation.rule
     assert (driver.loads, driver.launches) == before

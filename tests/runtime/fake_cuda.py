@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import re
 import sys
 import types
 from collections.abc import Mapping
@@ -186,6 +187,15 @@ def spec(*params: Any, cluster: Dim3 = ONE, smem: int = 0, threads: int = 384) -
     )
 
 
+def _declared(param: Any) -> str:
+    """A parameter without its `.param`."""
+    if isinstance(param, TensorMapParam):
+        return f".align 64 .b8 {param.name}[128]"
+    kind = "u64" if isinstance(param, PointerParam) else param.ptx_type
+    size = re.fullmatch(r"b8\[(\d+)\]", kind)
+    return f".b8 {param.name}[{size[1]}]" if size else f".{kind} {param.name}"
+
+
 @dataclass
 class Kernel:
     """A kernel whose plan is given: grid and scalars."""
@@ -197,11 +207,15 @@ class Kernel:
     steps: int = 1
     workspaces: tuple[Workspace, ...] = ()
     image: bytes | None = field(default_factory=lambda: f"cubin {next(_names)}".encode())
-    ptx: str = ".version 8.0"
+    ptx: str = ""  # by default a header with the parameters of `spec`
     plans: int = 0
     limits: DeviceLimits | None = None
 
     __hash__ = None  # like a kernel that compares by value
+
+    def __post_init__(self) -> None:
+        listed = ", ".join(f".param {_declared(param)}" for param in self.spec.params)
+        self.ptx = self.ptx or f".version 8.0\n.visible .entry {self.spec.entry}({listed})"
 
     @property
     def cubin(self) -> bytes:
