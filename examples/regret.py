@@ -7,7 +7,7 @@ The regret of a shape is time of the picked config / time of the fastest, less 1
 finds 1.8 times as slow as its best is not run; the record keeps what took up to 1.5 times the best.
 Small products run on 16 input sets, so their operands may come from L2. `held_out` is what is
 reported; `tuning`, `tuning_large` and `tuning_skinny` are other seeds, for fitting the model
-(`fit_pick.py`).
+(`fit_pick.py`), and `looked_at` was held out while the model was made.
 """
 
 from __future__ import annotations

@@ -14,9 +14,11 @@ from ptxgen.configs.gemm_pick import by_model
 from runtime.bench.gemm_cases import Case, cases
 
 MOST, MOST_PRODUCTS = 16384, 2**39
-# Seed, number of shapes, most M, and least M, N and K. `held_out` is what is reported.
+# Seed, number of shapes, most M, and least M, N and K. `held_out` is what is reported: its seed was
+# drawn when the model stood. `looked_at` was held out before, but had a say in what was tried.
 SETS = {
-    "held_out": (2026, 200, MOST, 1, 128, 128),
+    "held_out": (31, 200, MOST, 1, 128, 128),
+    "looked_at": (2026, 200, MOST, 1, 128, 128),
     "tuning": (1, 200, MOST, 1, 128, 128),
     "tuning_large": (2, 80, MOST, 1024, 1024, 256),
     "tuning_skinny": (3, 80, 256, 1, 2048, 2048),
