@@ -217,10 +217,13 @@ LIMITS: dict[str, tuple[dict[str, Any], dict[str, Any], str, list[str]]] = {
         {"schedule": "pingpong", "tile": (128, 208), "stages": 2},
         "consumer_registers", ["208 accumulators", "use tile_n<=200"],
     ),
-    "load": ({"load": "cp_async"}, {"load": "ld"}, "load", ["tma or cp_async", "load=tma"]),
+    "load": ({"load": "ld"}, {"load": "ldg"}, "load", ["tma or cp_async or ld", "load=tma"]),
     "copies of a cluster": (
         {"load": "cp_async"}, {"load": "cp_async", "cluster": (2, 1)}, "cluster",
         ["must be 1x1 with load=cp_async", "or load=tma"],
+    ),
+    "loads of a cluster": (
+        {"load": "ld"}, {"load": "ld", "cluster": (1, 2)}, "cluster", ["must be 1x1 with load=ld"],
     ),
     "copies and split": (
         {"load": "cp_async", "tile": (64, 64)},
