@@ -33,20 +33,20 @@ _EDGES = {
         "load and clips on store.",
     ),
     ("tma", True): (
-        "Any M, N, K, any rows of D; those of A and B lie multiples of 16 bytes apart. TMA",
-        "fills with zeros on load.",
+        "Any M, N, K, any rows of D; A's and B's lie multiples of 16 bytes apart. TMA fills",
+        "with zeros on load.",
     ),
     ("cp_async", False): (
-        "Any M, N, K; rows of A and B lie multiples of 4 bytes apart, those of D of 16.",
-        "Copies fill with zeros, TMA clips on store.",
+        "Any M, N, K; rows of A and B lie multiples of 4 bytes apart, D's of 16. TMA clips D,",
+        "copies fill with zeros.",
     ),
     ("cp_async", True): (
         "Any M, N, K, any rows of D; those of A and B lie multiples of 4 bytes apart.",
         "Copies fill with zeros.",
     ),
     ("ld", False): (
-        "Any M, N, K, any rows of A and B; those of D lie multiples of 16 bytes apart.",
-        "Copies fill with zeros, TMA clips on store.",
+        "Any M, N, K, any rows of A and B; D's lie multiples of 16 bytes apart. TMA clips D,",
+        "copies fill with zeros.",
     ),
     ("ld", True): ("Any M, N, K, and any rows of all.", "Copies fill with zeros."),
 }

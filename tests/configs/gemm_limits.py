@@ -296,6 +296,11 @@ LIMITS: dict[str, tuple[dict[str, Any], dict[str, Any], str, list[str]]] = {
         {"tile": (192, 200, 64), "stages": 2}, {"tile": (192, 208, 64), "stages": 2},
         "tile_n", ["one wgmma needs 130 registers", "512 threads start with 128", "tile_n<=200"],
     ),
+    "registers of one wgmma with fragments": (  # 96 + 4 + 26 <= 128 < 100 + 4 + 26
+        {"tile": (192, 192), "stages": 2, "a_source": "registers", "wait_depth": 0},
+        {"tile": (192, 200), "stages": 2, "a_source": "registers", "wait_depth": 0},
+        "tile_n", ["one wgmma needs 130 registers", "tile_n<=192"],
+    ),
     "registers of packed sums": (  # half as many: two consumers of 128 x 256 fit
         {"dtype": "f16", "acc_dtype": "f16", "tile": (256, 256), "stages": 2, "store_slabs": 1},
         {"dtype": "f16", "tile": (256, 256), "stages": 2, "store_slabs": 1},
