@@ -6,8 +6,9 @@
     python examples/bench_gemm.py --shape 512x512x4096 --set stages=4    one more shape, its config
 
 Inputs are random normal; a ratio is peer time / our time: above 1.00 we are faster. The control
-is the peer against itself: a ratio within it of 1.00 is a tie. `sustained` runs for seconds back
-to back, where the power limit decides. Each case is written when it is done; what the record holds
+is the peer against itself: a ratio within it of 1.00 is a tie. `ratio` is of a card whose clock has
+settled, `rested` of its first 30 ms after a rest. `sustained` runs for seconds back to back, where
+the power limit decides. Each case is written when it is done; what the record holds
 of the same commit is not measured again, unless --again asks for it.
 """
 
@@ -67,7 +68,8 @@ def measure(case: Case, overrides: dict[str, str], rounds: int) -> Row:
         row |= {
             "ratio": round(result.ratio("ours"), 4), "ratio_low": round(low, 4),
             "ratio_high": round(high, 4), "control": round(result.ratio(CONTROL), 4),
-            "rounds": rounds,
+            "rested": round(result.rested_ratio("ours"), 4),
+            "rested_control": round(result.rested_ratio(CONTROL), 4), "rounds": rounds,
         }  # fmt: skip
     for side in ("ours", "peer"):
         row[f"{side}_tflops"] = round(case.flop / times[side].median / 1e12, 1)
@@ -94,13 +96,14 @@ def short(rows: Sequence[Row]) -> list[str]:
 def show(rows: Sequence[Row]) -> str:
     """Rows as aligned text."""
     header = ["case", "dtype", "order", "m x n x k", "ours", "peer", "ratio", "middle half",
-              "control", "config"]  # fmt: skip
+              "control", "rested", "config"]  # fmt: skip
     body = [
         [
             str(r["case"]), str(r["dtype"]), str(r["order"]), f"{r['m']}x{r['n']}x{r['k']}",
             f"{r['ours_tflops']:.0f}", f"{r['peer_tflops']:.0f}", f"{r['ratio']:.3f}",
             f"{r['ratio_low']:.3f}-{r['ratio_high']:.3f}" if "ratio_low" in r else "",
-            f"{r['control']:.3f}" if "control" in r else "", str(r["config"]),
+            f"{r['control']:.3f}" if "control" in r else "",
+            f"{r['rested']:.3f}" if "rested" in r else "", str(r["config"]),
         ]
         for r in rows
     ]  # fmt: skip

@@ -1,22 +1,28 @@
 """Interleaved timing of several functions on one CUDA device, with an A/A control.
 
 Each round times every contestant once, in an order shuffled anew, so that clock, power and
-temperature favour nobody. A contestant is captured into a CUDA graph of `inner` calls that rotate
-through input sets, so that neither host time nor a warm L2 is measured. The result is a ratio for
-each round (peer time / own time); median and spread are of those ratios.
+temperature favour nobody. A card that has rested runs faster for its first 50 ms, until power
+limits it: rounds count once it has settled, and the first ones are kept apart. A contestant is
+captured into a CUDA graph of `inner` calls that rotate through input sets, so that neither host
+time nor a warm L2 is measured. The result is a ratio for each round (peer time / own time); median
+and spread are of those ratios.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from math import ceil
 from statistics import median, quantiles
 from typing import Any
 
 Run = Callable[[int], object]  # one call on input set i
 
 CONTROL = "control"  # the peer once more, under another name
+REST = 0.2  # seconds without work before a contest
+RESTED = 0.03  # seconds of work in which a card still runs as if it had rested
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,18 +39,25 @@ class Samples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contest:
-    """All contestants of one interleaved run. `peer` is what ratios are against."""
+    """All contestants of one interleaved run. `peer` is what ratios are against.
+
+    `rested` holds the first rounds, of a card that has rested; `samples` those after it settled.
+    """
 
     peer: str
     samples: Mapping[str, Samples]
+    rested: Mapping[str, Samples]
 
     def ratios(self, name: str) -> tuple[float, ...]:
         """Peer time / own time of every round: above 1 means faster than the peer."""
-        pairs = zip(self.samples[self.peer].seconds, self.samples[name].seconds, strict=True)
-        return tuple(theirs / ours for theirs, ours in pairs)
+        return _ratios(self.samples, self.peer, name)
 
     def ratio(self, name: str) -> float:
         return median(self.ratios(name))
+
+    def rested_ratio(self, name: str) -> float:
+        """The same of the first rounds."""
+        return median(_ratios(self.rested, self.peer, name))
 
     def spread(self, name: str) -> tuple[float, float]:
         """The middle half of the ratios."""
@@ -55,6 +68,11 @@ class Contest:
     def control(self) -> float:
         """How far the peer's ratio to itself lies from 1."""
         return abs(self.ratio(CONTROL) - 1) if CONTROL in self.samples else 0.0
+
+
+def _ratios(samples: Mapping[str, Samples], peer: str, name: str) -> tuple[float, ...]:
+    pairs = zip(samples[peer].seconds, samples[name].seconds, strict=True)
+    return tuple(theirs / ours for theirs, ours in pairs)
 
 
 class Replay:
@@ -96,19 +114,23 @@ def contest(
     sets: int = 1,
     rounds: int = 30,
     seconds: float = 2e-3,
+    settle: float = 0.2,
     seed: int = 0,
 ) -> Contest:
-    """Time all contestants in alternation.
+    """Time all contestants in alternation, on a card that has rested, and then on a settled one.
 
     Args:
         contestants: a function a name; it is called with the index of the input set to use and must
             queue its work on torch's current stream.
         peer: the name that ratios are against. It also runs as the control.
         sets: input sets that a captured graph rotates through.
-        rounds: how often each is timed (after two rounds that are thrown away).
+        rounds: how often each is timed, once the card has settled.
         seconds: least duration of one timed graph, to keep event resolution out of the numbers.
+        settle: seconds of rounds until the card counts as settled.
         seed: of the shuffled order.
     """
+    import time
+
     import torch
 
     runs = dict(contestants) | {CONTROL: contestants[peer]}
@@ -117,10 +139,12 @@ def contest(
             run(i)
     torch.cuda.synchronize()
     replays = {name: Replay(run, sets, seconds) for name, run in runs.items()}
-    taken = _in_turns(replays, rounds, skipped=2, seed=seed)
-    return Contest(
-        peer=peer, samples={n: Samples(name=n, seconds=tuple(t)) for n, t in taken.items()}
-    )
+    time.sleep(REST)
+    order = _shuffled(replays, seed)
+    a_round = sum(replay.calls * replay.seconds() for replay in replays.values())
+    rested = _timed(replays, order, max(round(RESTED / a_round), 1))
+    _timed(replays, order, ceil(max(settle - RESTED, 0.0) / a_round))
+    return Contest(peer=peer, samples=_timed(replays, order, rounds), rested=rested)
 
 
 def tournament(
@@ -157,24 +181,29 @@ def tournament(
         close = {n: r for n, r in (close | {name: replay}).items() if looks[n] <= most}
     # a graph that was dropped early is captured anew
     close |= {n: Replay(contestants[n], sets, seconds) for n in always if n not in close}
-    taken = _in_turns(close, rounds, skipped=1, seed=seed)
-    return {n: Samples(name=n, seconds=tuple(t)) for n, t in taken.items()}, looks
+    order = _shuffled(close, seed)
+    _timed(close, order, 1)
+    return _timed(close, order, rounds), looks
 
 
-def _in_turns(
-    replays: Mapping[str, Replay], rounds: int, *, skipped: int, seed: int
-) -> dict[str, list[float]]:
-    """Seconds of one call for each round, everybody once a round in an order shuffled anew."""
-    order = list(replays)
+def _shuffled(names: Iterable[str], seed: int) -> Iterator[Sequence[str]]:
+    """The names in an order that is shuffled anew, for ever."""
+    order = list(names)
     shuffle = random.Random(seed).shuffle
-    taken: dict[str, list[float]] = {name: [] for name in replays}
-    for number in range(rounds + skipped):
+    while True:
         shuffle(order)
+        yield order
+
+
+def _timed(
+    replays: Mapping[str, Replay], orders: Iterator[Sequence[str]], rounds: int
+) -> dict[str, Samples]:
+    """Seconds of one call for each round, everybody once a round."""
+    taken: dict[str, list[float]] = {name: [] for name in replays}
+    for order in islice(orders, rounds):
         for name in order:
-            once = replays[name].seconds()
-            if number >= skipped:
-                taken[name].append(once)
-    return taken
+            taken[name].append(replays[name].seconds())
+    return {name: Samples(name=name, seconds=tuple(times)) for name, times in taken.items()}
 
 
 def sustained(
