@@ -54,7 +54,8 @@ COPIED = (
 COPY_BYTES = 4  # a pitch is a multiple of it
 
 # They load elements, at any pitch and address: every size of one; several rows of each warp at
-# once, two, and parts of one (three consumers leave the producer 32 registers); and who waits.
+# once, two, and parts of one (three consumers leave the producer 32 registers); who waits; and what
+# takes most registers beside those of elements.
 LOADED = (
     "gemm:load=ld,tile=64x64,cluster=1x1",  # D by TMA; eight rows of each warp at once
     "gemm:load=ld,store=direct,tile=128x64,stages=5,cluster=1x1",  # two consumers
@@ -69,6 +70,7 @@ LOADED = (
     "gemm:load=ld,tile=64x16,cluster=1x1,swap_ab=1,out_dtype=f32",  # D staged one by one
     "gemm:load=ld,store=direct,tile=64x64,stages=4,cluster=1x1,schedule=pingpong",
     "gemm:load=ld,store=direct,tile=64x64,stages=3,cluster=1x1,schedule=stream_k",
+    "gemm:load=ld,tile=64x16x128,stages=2,cluster=1x1,schedule=stream_k,dtype=tf32,batched=1",
     "gemm:load=ld,store=direct,tile=64x64,cluster=1x1,a_source=registers,wait_depth=0",
     "gemm:load=ld,store=direct,tile=64x64,cluster=1x1,batched=1,beta=1,bias=row,activation=relu",
 )
