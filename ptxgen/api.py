@@ -72,7 +72,9 @@ class Kernel(Shown):
         """
         start = time.perf_counter()
         cubin = assembler.require_clean(
-            assembler.assemble(self.ptx, ptxas=self._ptxas, locate=self.ptx.locate)
+            assembler.assemble(
+                self.ptx, ptxas=self._ptxas, options=assembler.HAND_WRITTEN, locate=self.ptx.locate
+            )
         )
         debug.assembled(self.source, cubin, time.perf_counter() - start)
         return cubin

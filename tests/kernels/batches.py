@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ptxgen.toolchain.assemble import assemble
+from ptxgen.toolchain.assemble import HAND_WRITTEN, assemble
 from ptxgen.toolchain.diagnostics import AssemblyReport
 from ptxgen.toolchain.disassemble import disassemble
 from ptxgen.toolchain.discover import Tool
@@ -29,7 +29,7 @@ def verify_all(
         start = module.count("\n") + 1
         module += ptx[ptx.index(".visible .entry") :] if module else ptx
         lines[entry] = range(start, module.count("\n") + 1)
-    cubin = assemble(module, ptxas=ptxas)
+    cubin = assemble(module, ptxas=ptxas, options=HAND_WRITTEN)
     sass = disassemble(cubin)
     return {
         name: verify(

@@ -11,6 +11,8 @@ from gemm_pitches import COPIED, DIRECT, LOADED
 
 import ptxgen
 from ptxgen.kernels import registry
+from ptxgen.toolchain.assemble import assemble
+from ptxgen.toolchain.disassemble import disassemble
 from ptxgen.toolchain.discover import Tool, all_ptxas
 
 pytestmark = pytest.mark.asm
@@ -103,3 +105,23 @@ def test_a_kernel_verifies_by_itself() -> None:
     kernel = ptxgen.kernel("gemm", tile=(64, 64, 64), stages=2)
     batch = verify_all({"k": (kernel.ptx, kernel.source.expectation)})["k"]
     assert kernel.verify().rows == batch.rows
+
+
+@each_ptxas
+@pytest.mark.parametrize(
+    "text",
+    [
+        "gemm",
+        "gemm:tile=256x200,stages=3,cluster=1x1,store_n=200,store_slabs=1",
+        "gemm:tile=128x192,stages=max,cluster=1x1,schedule=pingpong",
+        "gemm:tile=64x64,stages=3,cluster=1x1,schedule=stream_k,beta=1,bias=row,activation=gelu",
+        "gemm:load=cp_async,store=direct,tile=64x64,cluster=1x1",
+    ],
+)
+def test_expensive_optimizations_change_nothing(ptxas: Tool, text: str) -> None:
+    """The kernels of the catalogue are assembled without them: registers, waits, schedule alike."""
+    kernel = ptxgen.kernel_from(text, ptxas=ptxas)
+    (all_of_them,) = disassemble(assemble(kernel.ptx, ptxas=ptxas)).functions
+    (ours,) = kernel.sass.functions
+    assert str(ours) == str(all_of_them)
+    assert "--allow-expensive-optimizations=false" in kernel.assembly.options
