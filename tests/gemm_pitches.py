@@ -53,6 +53,28 @@ COPIED = (
 )
 COPY_BYTES = 4  # a pitch is a multiple of it
 
+# They load elements, at any pitch and address: every size of one; several rows of each warp at
+# once, two, and parts of one (three consumers leave the producer 32 registers); who waits; and what
+# takes most registers beside those of elements.
+LOADED = (
+    "gemm:load=ld,tile=64x64,cluster=1x1",  # D by TMA; eight rows of each warp at once
+    "gemm:load=ld,store=direct,tile=128x64,stages=5,cluster=1x1",  # two consumers
+    "gemm:load=ld,store=direct,tile=64x72,stages=1,wait_depth=0,cluster=1x1",  # six of B
+    "gemm:load=ld,store=direct,tile=64x8,stages=2,cluster=1x1",  # two of B
+    "gemm:load=ld,store=direct,tile=192x40x128,stages=2,wait_depth=0,cluster=1x1",  # boxes
+    "gemm:load=ld,store=direct,tile=64x32,stages=3,cluster=1x1,dtype=tf32",
+    "gemm:load=ld,store=direct,tile=64x48,stages=3,cluster=1x1,dtype=s8,b_dtype=u8,batched=1",
+    "gemm:load=ld,store=direct,tile=64x40,cluster=1x1,dtype=e4m3,accumulate=promoted,wait_depth=0",
+    "gemm:load=ld,tile=192x16x512,stages=2,cluster=1x1,dtype=e5m2",  # half a row at once
+    "gemm:load=ld,store=direct,tile=64x16,cluster=1x1,swap_ab=1,dtype=f16,acc_dtype=f16",
+    "gemm:load=ld,tile=64x16,cluster=1x1,swap_ab=1,out_dtype=f32",  # D staged one by one
+    "gemm:load=ld,store=direct,tile=64x64,stages=4,cluster=1x1,schedule=pingpong",
+    "gemm:load=ld,store=direct,tile=64x64,stages=3,cluster=1x1,schedule=stream_k",
+    "gemm:load=ld,tile=64x16x128,stages=2,cluster=1x1,schedule=stream_k,dtype=tf32,batched=1",
+    "gemm:load=ld,store=direct,tile=64x64,cluster=1x1,a_source=registers,wait_depth=0",
+    "gemm:load=ld,store=direct,tile=64x64,cluster=1x1,batched=1,beta=1,bias=row,activation=relu",
+)
+
 
 def around(x: np.ndarray, before: int, behind: int) -> tuple[np.ndarray, Any]:
     """An array of poison with `x` in it, and where: so many elements before and behind each row."""
@@ -70,8 +92,9 @@ def check(
 ) -> None:  # fmt: skip
     """Exact integers: D, and what lies around it. What the kernel takes so is a view.
 
-    D and C have `before` elements in front of each row, and `behind` it; A and B that threads copy
-    `words` of 4 bytes in front, and behind up to the next whole one.
+    D and C have `before` elements in front of each row, and `behind` it. A and B that threads copy
+    have `words` in front: of 4 bytes for cp.async, and behind up to the next whole one; else of one
+    element, and behind what makes a pitch of an odd number of them.
     """
     kernel = ptxgen.kernel_from(text)
     problem = kernel.source.problem
@@ -81,9 +104,10 @@ def check(
     largest = {"amax": arrays.pop("amax")} if problem.amax else {}
     inputs = {"a": a, "b": b, **arrays}
     views = {}
-    for name, x in {"a": a, "b": b}.items() if "load=cp_async" in text else ():
-        each = COPY_BYTES // x.itemsize
-        inputs[name], views[name] = around(x, words * each, -x.shape[-1] % each)
+    for name, x in {"a": a, "b": b}.items() if "load=" in text else ():
+        each = COPY_BYTES // x.itemsize if "load=cp_async" in text else 1
+        rest = -x.shape[-1] % each if "load=cp_async" in text else (words + x.shape[-1] + 1) % 2
+        inputs[name], views[name] = around(x, words * each, rest)
     if problem.beta and "store=direct" in text:
         inputs["c"], views["c"] = around(arrays["c"], behind, before)
     if "store=direct" not in text:  # whole rows of 16 bytes, at such addresses

@@ -27,7 +27,7 @@ ACCUMULATIONS = ("fast", "promoted")
 SWITCH = (0, 1)
 PROMOTIONS = (0, 64, 128, 256)  # bytes: what a tensor map may ask of L2
 SOURCES = ("smem", "registers")
-LOADS = ("tma", "cp_async")
+LOADS = ("tma", "cp_async", "ld")
 STORES = ("tma", "direct")
 SCHEDULES = ("cooperative", "pingpong", "stream_k")
 SPAN = 128  # bytes of a swizzle row: one row of a K-major box, and the unit of tile K
@@ -223,9 +223,10 @@ class GemmConfig:
         help="wgmma groups in flight while the next stage is awaited",
     )  # fmt: skip
     load: str = option(
-        "tma", parse=one_of(*LOADS), legal="tma; cp_async with cluster=1x1 and K-major A and B",
+        "tma", parse=one_of(*LOADS), legal="tma; cp_async, ld with cluster=1x1 and K-major A and B",
         help="how A and B come: tma, in rows whose pitch is a multiple of 16 bytes; cp_async: 4 "
-        "bytes a thread, from rows whose pitch is a multiple of 4; slower",
+        "bytes a thread, from rows whose pitch is a multiple of 4; ld: element by element, at any "
+        "pitch and address; both slower",
     )  # fmt: skip
     store: str = option(
         "tma", parse=one_of(*STORES), legal=", ".join(STORES),

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 ATOM_ROWS = 8  # of a K-major swizzle atom: boxes of shared loads must not cut one
 ROW_ELEMENTS = 16  # the narrowest MN-major row that has a swizzle: 32 bytes of a 16-bit type
 STORE_ROW_BYTES = 16  # the least inner extent of a TMA box
+FRAGMENT_REGISTERS = 4  # that hold the rows of one wgmma
 
 
 # ---------------------------------------------------------------------------- tile, roles, cluster
@@ -172,7 +173,9 @@ def _one_wgmma(g: Gemm) -> Iterator[Violation]:
 
 
 def _wgmma_registers(g: Gemm) -> int:
-    return g.block_accumulators + WGMMA_OVERHEAD_REGISTERS
+    """Without which ptxas refuses one wgmma: where rows come from registers, four more."""
+    fragment = FRAGMENT_REGISTERS if g.through_registers else 0
+    return g.block_accumulators + fragment + WGMMA_OVERHEAD_REGISTERS
 
 
 def _fewer_accumulators(g: Gemm) -> str:

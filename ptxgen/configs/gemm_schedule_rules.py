@@ -111,7 +111,7 @@ def _copies(g: Gemm) -> Iterator[Violation]:
     ):
         if got != want:
             yield Violation(
-                field=field, got=got, rule=f"must be {want} with load=cp_async", why=why,
+                field=field, got=got, rule=f"must be {want} with load={c.load}", why=why,
                 fix=f"use {field}={want}, or load=tma",
             )  # fmt: skip
 

@@ -243,14 +243,21 @@ class Gemm:
     @property
     def copies(self) -> bool:
         """Whether the producer's threads copy A and B themselves, instead of TMA."""
-        return self.config.load == "cp_async"
+        return self.config.load != "tma"
+
+    @property
+    def by_elements(self) -> bool:
+        """Whether they load element by element, and have a stage once it is stored."""
+        return self.config.load == "ld"
 
     @property
     def copy_lag(self) -> int:
-        """Stages whose copies are on their way while the next one is copied.
+        """Stages whose cp.async are on their way while the next one is copied.
 
         Consumers must have what they release a stage for, and should have one more.
         """
+        if self.config.load != "cp_async":
+            return 0
         return max(self.stages - self.config.wait_depth, 0) // 2
 
     # ------------------------------------------------------------------ stores

@@ -42,7 +42,7 @@ def entry(g: Gemm) -> str:
         f"{g.cluster_m}x{g.cluster_n}",
         f"splitk{g.split_k}" if g.split_k > 1 else "",
         "swap" if g.swapped else "",
-        "cp_async" if g.copies else "",
+        g.config.load if g.copies else "",
         "direct" if g.direct else "",
         "promoted" if p.promoted else "",
         "" if g.config.schedule == "cooperative" else g.config.schedule,
@@ -145,7 +145,8 @@ def _roles(g: Gemm) -> tuple[Role, ...]:
     return (
         Role(
             name="producer", warps="0-3",
-            does="all threads wait for empty stages and copy A and B by cp.async"
+            does="all threads wait for empty stages and copy A and B by "
+            + ("ld and st" if g.by_elements else "cp.async")
             if g.copies
             else "one lane of warp 0 waits for empty stages and issues TMA loads",
         ),

@@ -26,30 +26,41 @@ class Contract:
     named_barriers: tuple[str, ...]
 
 
-# Which arrays a kernel takes and what it does beyond their edges, by (copies, direct): two lines.
+# Which arrays a kernel takes and what it does beyond their edges, by (load, direct): two lines.
 _EDGES = {
-    (False, False): (
+    ("tma", False): (
         "Any M, N, K whose row pitches are multiples of 16 bytes: TMA fills with zeros on",
         "load and clips on store.",
     ),
-    (False, True): (
-        "Any M, N, K, any rows of D; those of A and B lie multiples of 16 bytes apart. TMA",
-        "fills with zeros on load.",
+    ("tma", True): (
+        "Any M, N, K, any rows of D; A's and B's lie multiples of 16 bytes apart. TMA fills",
+        "with zeros on load.",
     ),
-    (True, False): (
-        "Any M, N, K; rows of A and B lie multiples of 4 bytes apart, those of D of 16.",
-        "Copies fill with zeros, TMA clips on store.",
+    ("cp_async", False): (
+        "Any M, N, K; rows of A and B lie multiples of 4 bytes apart, D's of 16. TMA clips D,",
+        "copies fill with zeros.",
     ),
-    (True, True): (
+    ("cp_async", True): (
         "Any M, N, K, any rows of D; those of A and B lie multiples of 4 bytes apart.",
         "Copies fill with zeros.",
     ),
+    ("ld", False): (
+        "Any M, N, K, any rows of A and B; D's lie multiples of 16 bytes apart. TMA clips D,",
+        "copies fill with zeros.",
+    ),
+    ("ld", True): ("Any M, N, K, and any rows of all.", "Copies fill with zeros."),
+}
+
+_PRODUCERS = {
+    "tma": "one lane of warp 0 issues every TMA load, the others leave",
+    "cp_async": "all threads copy A and B by cp.async",
+    "ld": "all threads copy A and B by ld and st",
 }
 
 
 def contract(g: Gemm) -> Contract:
     return Contract(
-        extents=_EDGES[g.copies, g.direct][0],
+        extents=_EDGES[g.config.load, g.direct][0],
         stores="one by one" if g.direct else "by TMA",
         order=tuple(_order(g)),
         arrays=tuple(_arrays(g)),
@@ -57,9 +68,7 @@ def contract(g: Gemm) -> Contract:
         roles=("They take turns, tile by tile: one stores while the other multiplies.",)
         if g.turns
         else (),
-        producer="all threads copy A and B by cp.async"
-        if g.copies
-        else "one lane of warp 0 issues every TMA load, the others leave",
+        producer=_PRODUCERS[g.config.load],
         full_arrivers="producer threads, behind copies"
         if g.copies
         else "producer lane, with expect_tx",
@@ -83,7 +92,7 @@ def empty_arrivers(g: Gemm) -> str:
 
 
 def _order(g: Gemm) -> Iterator[str]:
-    edges = _EDGES[g.copies, g.direct][1]
+    edges = _EDGES[g.config.load, g.direct][1]
     if g.streams:
         yield f"{edges} An element is summed by one warpgroup in ascending k, or in"
         yield "parts where clusters share its tile, added in ascending k: the same bits every run"

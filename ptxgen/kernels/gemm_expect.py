@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ptxgen.configs.gemm_shape import Gemm
 from ptxgen.isa.wgmma import sass_opcode
+from ptxgen.kernels.gemm_copies import turn
 from ptxgen.kernels.gemm_finish import EXPONENTIAL
 from ptxgen.kernels.gemm_store import Store, store
 from ptxgen.toolchain.verify import (
@@ -72,18 +73,38 @@ def _copies(g: Gemm) -> tuple[Promise, ...]:
 
 
 def _copied(g: Gemm) -> tuple[Promise, ...]:
-    """A and B are copied by threads, two rows at once of both, in loops that ptxas may unroll."""
+    """A and B are copied by threads, some rows at once, in loops that ptxas may unroll."""
+    return (
+        *(_loaded(g) if g.by_elements else _grouped(g)),
+        Count(pattern="UTMALDG", exactly=0, why="nothing comes by TMA"),
+        Count(
+            pattern="FENCE.VIEW.ASYNC", at_least=2 if g.copy_lag else 1,
+            why="what threads copied is made visible to wgmma before they arrive",
+        ),
+    )  # fmt: skip
+
+
+def _grouped(g: Gemm) -> tuple[Promise, ...]:
     rows = 2 * g.a.boxes
     return (
         Count(
             pattern="LDGSTS", multiple_of=rows, at_least=2 * rows,
             why="A and B go past registers to shared memory",
         ),
-        Count(pattern="UTMALDG", exactly=0, why="nothing comes by TMA"),
+    )  # fmt: skip
+
+
+def _loaded(g: Gemm) -> tuple[Promise, ...]:
+    """Epilogues load and stage by the same instructions."""
+    batches = [batch for operand in (g.a, g.b) for batch in turn(g, operand).batches]
+    words = sum(len(row.words) for batch in batches for row in batch.rows)
+    return (
         Count(
-            pattern="FENCE.VIEW.ASYNC", at_least=2 if g.copy_lag else 1,
-            why="what threads copied is made visible to wgmma before they arrive",
+            pattern="LDG", at_least=sum(batch.elements for batch in batches),
+            why="A and B are loaded element by element",
         ),
+        Count(pattern="STS", at_least=words, why="and stored word by word"),
+        Count(pattern="LDGSTS", exactly=0, why="since none need lie where cp.async may read it"),
     )  # fmt: skip
 
 
@@ -184,7 +205,7 @@ def _slab_writes(g: Gemm, out: Store) -> tuple[Promise, ...]:
         pattern="STSM", exactly=pieces, why="one stmatrix stores the 8x8 matrices of a piece"
     )
     rounded = Count(pattern="F2FP", at_least=g.blocks * g.out_n // 4, why="pairs are rounded once")
-    partials = g.accumulators if g.split_k > 1 else 0
+    singles = 4 * pieces + (g.accumulators if g.split_k > 1 else 0)
     return {
         "matrix": (matrices, rounded),
         "packed": (matrices,),
@@ -193,7 +214,12 @@ def _slab_writes(g: Gemm, out: Store) -> tuple[Promise, ...]:
             Count(pattern="STS.U16", exactly=2 * pieces, why="fp8 pairs of rows g and g + 8"),
         ),
         "single32": (
-            Count(pattern="STS", exactly=4 * pieces + partials, why="transposed one by one"),
+            Count(
+                pattern="STS",
+                exactly=None if g.by_elements else singles,
+                at_least=singles,
+                why="transposed one by one",
+            ),
         ),
     }[out.kind]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from ptxgen.configs.gemm import GemmProblem
 from ptxgen.errors import Violation
 from ptxgen.isa.dtypes import dtype
-from ptxgen.kernels.gemm_pitches import element_violations, with_cure
+from ptxgen.kernels.gemm_pitches import element_violations, store_cure, with_cure
 from ptxgen.layout import tensor_map
 from ptxgen.spec import ArrayMeta, KernelSpec, PointerParam, TensorMapParam
 
@@ -106,7 +106,7 @@ def _order(
     ):  # its rows must start where vectors may be read, like those of D
         names = ("batch", "M", "N")[-len(meta.shape) :]
         broken = tensor_map.array_violations(meta, _as_c(store), axis_names=names)
-        yield from with_cure(broken, meta, names)
+        yield from with_cure(broken, lambda: store_cure(meta, names))
 
 
 def _as_c(store: TensorMapParam) -> TensorMapParam:

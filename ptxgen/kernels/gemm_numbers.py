@@ -12,6 +12,7 @@ from ptxgen.configs.gemm_shape import Gemm, Operand
 from ptxgen.isa.arch import WARP_THREADS, WARPGROUP_THREADS
 from ptxgen.isa.wgmma import WGMMA_M
 from ptxgen.kernels.gemm_contract import contract
+from ptxgen.kernels.gemm_copies import Turn, copies, turn
 from ptxgen.kernels.gemm_finish import finish
 from ptxgen.kernels.gemm_pointers import load_lines
 from ptxgen.kernels.gemm_schedule import stream, turns
@@ -137,18 +138,7 @@ class Load:
     stage_bytes: int
     stage_step: int  # in 16-byte units of a descriptor
     boxes: tuple[LoadBox, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Copies:
-    """How the producer's threads copy stages, where TMA does not."""
-
-    on: bool
-    bytes: int  # of an element
-    tile_k: int
-    boxes: int  # of 128-byte rows along K
-    stage_bytes: int  # along a row
-    lag: int  # stages whose copies are on their way
+    turn: Turn  # of rows, where threads copy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +219,7 @@ def numbers(g: Gemm, spec: KernelSpec) -> dict[str, object]:
         ),
         "a": _load(g, "a", g.a),
         "b": _load(g, "b", g.b),
-        "copies": _copies(g),
+        "copies": copies(g),
         "desc": _descriptors(g),
         "store": store(g),
         "finish": finish(g),
@@ -343,6 +333,7 @@ def _load(g: Gemm, name: str, operand: Operand) -> Load:
             LoadBox(elements=i * row, bytes=i * operand.layout.box_bytes)
             for i in range(operand.boxes)
         ),
+        turn=turn(g, operand),
     )
 
 
@@ -355,17 +346,6 @@ def _entry(g: Gemm, name: str, operand: Operand) -> tuple[str, ...]:
         boxes = f"2 x {rows // 2} x {row}"
     text = f"tensor map of {operand.arg.upper()}: boxes of {boxes}, swizzle {operand.swizzle.span}"
     return (f".param .align 64 .b8 tmap_{name}[128],  // {text}",)
-
-
-def _copies(g: Gemm) -> Copies:
-    return Copies(
-        on=g.copies,
-        bytes=g.a.storage.bytes,
-        tile_k=g.tile_k,
-        boxes=g.a.boxes if g.copies else 0,
-        stage_bytes=g.tile_k * g.a.storage.bytes,
-        lag=g.copy_lag,
-    )
 
 
 def _descriptors(g: Gemm) -> Descriptors:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Literal
 
 from ptxgen.errors import Violation
 from ptxgen.isa.dtypes import dtype
 from ptxgen.kernels.gemm_pointers import COPY_BYTES
 from ptxgen.spec import ArrayMeta
 
-Use = Literal["load", "store", "reduce"]
-CURES: Mapping[Use, str] = {
-    "load": "make the kernel with load=cp_async, cluster=1x1",
-    "store": "make the kernel with store=direct",
+# What makes a kernel take other arrays, by how it then loads A and B, or stores D.
+CURES: Mapping[str, str] = {
+    "cp_async": "make the kernel with load=cp_async, cluster=1x1",
+    "ld": "make the kernel with load=ld, cluster=1x1",
+    "direct": "make the kernel with store=direct",
 }
 
 
@@ -62,37 +62,57 @@ def _apart(name: str, meta: ArrayMeta, letter: str, size: int, why: str) -> Viol
     )  # fmt: skip
 
 
-def copied_violations(name: str, meta: ArrayMeta, letters: tuple[str, ...]) -> Iterator[Violation]:
-    """Rules on a matrix, or a batch of them, that threads copy 4 bytes at once along its rows."""
+def copied_violations(
+    name: str, meta: ArrayMeta, letters: tuple[str, ...], unit: int
+) -> Iterator[Violation]:
+    """Rules on a matrix, or a batch of them, that threads copy along its rows, in units of bytes.
+
+    Rows may be the same, or share elements: nothing is written there.
+    """
     size = dtype(meta.dtype).bytes
     if not meta.size:
         return
     if meta.shape[-1] > 1 and meta.strides[-1] != size:
-        yield _apart(name, meta, letters[-1], size, "4 bytes are copied at once along a row")
+        yield _apart(name, meta, letters[-1], size, "a thread copies 4 bytes of a row")
         return
+    why, padded = "elements lie on multiples of their size", "a contiguous copy"
+    if unit > size:
+        why = f"cp.async copies {unit} bytes, from addresses that are multiples of {unit}"
+        padded = f"a copy whose rows are padded to a multiple of {unit} B"
     for stride, extent, letter in zip(meta.strides[:-1], meta.shape, letters, strict=False):
-        if extent > 1 and (stride < 0 or stride % COPY_BYTES):
+        if extent > 1 and (stride < 0 or stride % unit):
             yield Violation(
                 field=f"{name}.strides[{letter}]", got=f"{stride} B",
-                rule=f"must be a multiple of {COPY_BYTES} B, and not negative",
-                why="cp.async copies 4 bytes, from addresses that are multiples of 4",
-                fix=f"pass a copy whose rows are padded to a multiple of {COPY_BYTES} B",
+                rule=f"must be a multiple of {unit} B, and not negative", why=why,
+                fix=f"pass {padded}",
             )  # fmt: skip
-    if meta.address % COPY_BYTES:
+    if meta.address % unit:
         yield Violation(
-            field=f"{name}.address", got=hex(meta.address),
-            rule=f"must be a multiple of {COPY_BYTES} B",
-            why="cp.async copies 4 bytes, from addresses that are multiples of 4",
-            fix="pass a copy",
+            field=f"{name}.address", got=hex(meta.address), rule=f"must be a multiple of {unit} B",
+            why=why, fix="pass a copy",
         )  # fmt: skip
 
 
-def with_cure(
-    broken: Iterable[Violation], meta: ArrayMeta, letters: tuple[str, ...], use: Use = "store"
-) -> Iterator[Violation]:
-    """Rules that TMA has on a matrix: named with the config that has them not, if that takes it."""
-    check = copied_violations if use == "load" else element_violations
-    cured = not any(check("x", meta, letters))
+def load_cure(operands: Iterable[tuple[ArrayMeta, tuple[str, ...]]]) -> str:
+    """The cheapest load with which a kernel takes all of these, or nothing: it has but one."""
+    operands = tuple(operands)
+    for load, least in (("cp_async", COPY_BYTES), ("ld", 1)):
+        if not any(
+            any(copied_violations("x", meta, letters, max(least, dtype(meta.dtype).bytes)))
+            for meta, letters in operands
+        ):
+            return CURES[load]
+    return ""
+
+
+def store_cure(meta: ArrayMeta, letters: tuple[str, ...]) -> str:
+    """The store with which a kernel takes an array that TMA does not, or nothing."""
+    return "" if any(element_violations("x", meta, letters)) else CURES["direct"]
+
+
+def with_cure(broken: Iterable[Violation], find: Callable[[], str]) -> Iterator[Violation]:
+    """Rules of one kernel: named with the config that has them not, if `find` knows one."""
+    broken = tuple(broken)
+    cure = find() if broken else ""
     for violation in broken:
-        other = f"{violation.fix}; or {CURES[use]}"
-        yield replace(violation, fix=other) if cured else violation
+        yield replace(violation, fix=f"{violation.fix}; or {cure}") if cure else violation

@@ -15,7 +15,13 @@ from ptxgen.kernels.gemm_finish_plan import (
     finish_axes,
     finish_violations,
 )
-from ptxgen.kernels.gemm_pitches import copied_violations, element_violations, with_cure
+from ptxgen.kernels.gemm_pitches import (
+    copied_violations,
+    element_violations,
+    load_cure,
+    store_cure,
+    with_cure,
+)
 from ptxgen.kernels.gemm_pointers import pointer_scalars
 from ptxgen.kernels.gemm_schedule import stream_clusters, stream_scalars, stream_workspaces
 from ptxgen.layout import tensor_map
@@ -154,9 +160,9 @@ def _violations(
     yield from _extents(args, axes)
     for param in spec.params:
         if isinstance(param, TensorMapParam):
-            yield from _operand(param, args[param.arg], axes[param.arg])
+            yield from _operand(param, args, axes)
         elif isinstance(param, PointerParam) and param.arg in AXES:
-            yield from _matrix(param, args[param.arg], axes[param.arg])
+            yield from _matrix(param, args, axes)
     yield from finish_violations(spec, args, axes)
 
 
@@ -182,10 +188,10 @@ def _extents(args: Mapping[str, ArrayMeta], axes: Axes) -> Iterator[Violation]:
 
 
 def _operand(
-    param: TensorMapParam, meta: ArrayMeta, letters: tuple[str, ...]
+    param: TensorMapParam, args: Mapping[str, ArrayMeta], axes: Axes
 ) -> Iterator[Violation]:
     """Type, order and pitches of one array that a tensor map describes."""
-    want = dtype(param.dtype)
+    meta, letters, want = args[param.arg], axes[param.arg], dtype(param.dtype)
     if meta.dtype != want.name:
         yield _type(param, meta)
         return
@@ -207,10 +213,17 @@ def _operand(
         )
         return
     broken = tensor_map.array_violations(meta, param, axis_names=letters)
-    if HALVES in letters:  # no other config takes it
-        yield from broken
+    if param.use == "load":
+        yield from with_cure(broken, lambda: _load_cure(args, axes))
     else:
-        yield from with_cure(broken, meta, letters, param.use)
+        yield from with_cure(broken, lambda: store_cure(meta, letters))
+
+
+def _load_cure(args: Mapping[str, ArrayMeta], axes: Axes) -> str:
+    """Another load, which both operands must suit. A gated product has none."""
+    if HALVES in axes["b"]:
+        return ""
+    return load_cure((args[name], axes[name]) for name in ("a", "b"))
 
 
 def _type(param: TensorMapParam | PointerParam, meta: ArrayMeta) -> Violation:
@@ -224,14 +237,16 @@ def _type(param: TensorMapParam | PointerParam, meta: ArrayMeta) -> Violation:
     )  # fmt: skip
 
 
-def _matrix(param: PointerParam, meta: ArrayMeta, letters: tuple[str, ...]) -> Iterator[Violation]:
+def _matrix(param: PointerParam, args: Mapping[str, ArrayMeta], axes: Axes) -> Iterator[Violation]:
     """The same of one that is read or written by address."""
+    meta, letters = args[param.arg], axes[param.arg]
     if meta.dtype != param.dtype:
         yield _type(param, meta)
     elif param.access == "write":
         yield from element_violations(param.arg, meta, letters)
     else:
-        yield from copied_violations(param.arg, meta, letters)
+        broken = copied_violations(param.arg, meta, letters, param.align)
+        yield from with_cure(broken, lambda: _load_cure(args, axes))
 
 
 def _cure(param: TensorMapParam, contiguous: str, transposed: bool) -> str:

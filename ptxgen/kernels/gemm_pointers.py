@@ -7,14 +7,16 @@ from collections.abc import Iterator, Mapping
 from ptxgen.configs.gemm_shape import Gemm, Operand
 from ptxgen.spec import Access, ArrayMeta, Param, PointerParam, Scalar, ScalarParam
 
-COPY_BYTES = 4  # of one cp.async: addresses and pitches are multiples of it
+COPY_BYTES = 4  # of one cp.async: addresses and pitches are multiples of it, or of an element
 
 
 def load_pointers(g: Gemm) -> tuple[Param, ...]:
     """A and B where threads copy them."""
     found: list[Param] = []
     for operand in (g.a, g.b):
-        found += _matrix(g, operand.arg, operand.storage.name, align=COPY_BYTES)
+        element = operand.storage
+        unit = element.bytes if g.by_elements else COPY_BYTES
+        found += _matrix(g, operand.arg, element.name, align=unit)
         found.append(ScalarParam(name=f"{operand.arg}_rows", ptx_type="u32"))
     return *found, ScalarParam(name="k_elements", ptx_type="u32")
 
@@ -37,8 +39,9 @@ def _matrix(
 def load_lines(g: Gemm, operand: Operand) -> tuple[str, ...]:
     """The entry's lines for an operand that threads copy."""
     name, upper = operand.arg, operand.arg.upper()
+    step = "element by element" if g.by_elements else f"{COPY_BYTES} bytes at once"
     found = [
-        _line("u64", name, f"{upper}, copied 4 bytes at once"),
+        _line("u64", name, f"{upper}, copied {step}"),
         _line("u64", f"{name}_pitch", f"bytes from one row of {upper} to the next"),
         _line("u32", f"{name}_rows", "its rows: what lies beyond is zero"),
     ]

@@ -77,4 +77,5 @@ PROOFS = (
     "gemm:tile=128x64,cluster=1x1,store=direct",
     "gemm:tile=128x16,cluster=1x1,load=cp_async,stages=2,wait_depth=0",
     "gemm:tile=64x16,cluster=1x1,load=cp_async,store=direct,stages=3,schedule=pingpong",
+    "gemm:tile=128x16,cluster=1x1,load=ld,stages=2",
 )

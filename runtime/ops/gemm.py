@@ -67,8 +67,9 @@ def gemm(
     is by default that of the inputs, f32 of tf32, bf16 of fp8, s32 of int8; f32 sums can also give
     bf16, f16, f32, e4m3 and e5m2 (which saturate). Where N elements are no multiple of 16 bytes,
     the rows of a new array are padded, so it is a view. `config` overrides the choice of tile,
-    stages and cluster; with load="cp_async" and cluster=(1, 1) rows of operands may lie any
-    multiple of 4 bytes apart, with store="direct" those of `out` and `c` anywhere; both are slower.
+    stages and cluster; with cluster=(1, 1) and load="cp_async" rows of operands may lie any
+    multiple of 4 bytes apart, with load="ld" anywhere; with store="direct" those of `out` and `c`.
+    All are slower.
     `stream` and `backend` are as in `runtime.launch`.
 
     f32 sums may be finished before they are rounded, all in f32:
@@ -121,8 +122,9 @@ def gemm(
 
 # What makes a kernel take what TMA refuses, as this function takes it.
 _HERE = {
-    CURES["load"]: "pass config=GemmConfig(load='cp_async', cluster=(1, 1))",
-    CURES["store"]: "pass config=GemmConfig(store='direct')",
+    CURES["cp_async"]: "pass config=GemmConfig(load='cp_async', cluster=(1, 1))",
+    CURES["ld"]: "pass config=GemmConfig(load='ld', cluster=(1, 1))",
+    CURES["direct"]: "pass config=GemmConfig(store='direct')",
 }
 
 

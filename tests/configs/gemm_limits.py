@@ -217,10 +217,13 @@ LIMITS: dict[str, tuple[dict[str, Any], dict[str, Any], str, list[str]]] = {
         {"schedule": "pingpong", "tile": (128, 208), "stages": 2},
         "consumer_registers", ["208 accumulators", "use tile_n<=200"],
     ),
-    "load": ({"load": "cp_async"}, {"load": "ld"}, "load", ["tma or cp_async", "load=tma"]),
+    "load": ({"load": "ld"}, {"load": "ldg"}, "load", ["tma or cp_async or ld", "load=tma"]),
     "copies of a cluster": (
         {"load": "cp_async"}, {"load": "cp_async", "cluster": (2, 1)}, "cluster",
         ["must be 1x1 with load=cp_async", "or load=tma"],
+    ),
+    "loads of a cluster": (
+        {"load": "ld"}, {"load": "ld", "cluster": (1, 2)}, "cluster", ["must be 1x1 with load=ld"],
     ),
     "copies and split": (
         {"load": "cp_async", "tile": (64, 64)},
@@ -292,6 +295,11 @@ LIMITS: dict[str, tuple[dict[str, Any], dict[str, Any], str, list[str]]] = {
     "registers of one wgmma": (  # 512 threads start with 128: 100 + 26 <= 128 < 104 + 26
         {"tile": (192, 200, 64), "stages": 2}, {"tile": (192, 208, 64), "stages": 2},
         "tile_n", ["one wgmma needs 130 registers", "512 threads start with 128", "tile_n<=200"],
+    ),
+    "registers of one wgmma with fragments": (  # 96 + 4 + 26 <= 128 < 100 + 4 + 26
+        {"tile": (192, 192), "stages": 2, "a_source": "registers", "wait_depth": 0},
+        {"tile": (192, 200), "stages": 2, "a_source": "registers", "wait_depth": 0},
+        "tile_n", ["one wgmma needs 130 registers", "tile_n<=192"],
     ),
     "registers of packed sums": (  # half as many: two consumers of 128 x 256 fit
         {"dtype": "f16", "acc_dtype": "f16", "tile": (256, 256), "stages": 2, "store_slabs": 1},

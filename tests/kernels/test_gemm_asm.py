@@ -7,7 +7,7 @@ from batches import verify_all
 from gemm_cases import random_references
 from gemm_epilogues import EXACT, LARGE, ROUNDED
 from gemm_family import MEMBERS, WIDE, cover
-from gemm_pitches import COPIED, DIRECT
+from gemm_pitches import COPIED, DIRECT, LOADED
 
 import ptxgen
 from ptxgen.kernels import registry
@@ -66,7 +66,7 @@ def test_types_and_unusual_shapes(ptxas: Tool, dtype: str) -> None:
 @each_ptxas
 def test_the_family(ptxas: Tool) -> None:
     """Types, orders, batches, clusters, split K, swapped: each by itself, and every pair."""
-    texts = (*MEMBERS, *WIDE[::2], *DIRECT, *COPIED, *cover())
+    texts = (*MEMBERS, *WIDE[::2], *DIRECT, *COPIED, *LOADED, *cover())
     sources = {text: registry.build(*registry.parse_reference(text)) for text in texts}
     by_version = sorted(sources.items(), key=lambda x: x[1].spec.ptx_version, reverse=True)
     for text, report in verify_all(

@@ -13,6 +13,7 @@ from math import prod
 import pytest
 from gemm_epilogues import EXACT, LARGE, ROUNDED
 from gemm_family import MEMBERS, cover
+from gemm_pitches import COPIED, DIRECT, LOADED
 
 import ptxgen
 from ptxgen.isa.dtypes import dtype
@@ -316,7 +317,7 @@ def test_parameters_say_their_boxes(contract: Contract) -> None:
 
 
 def test_no_line_of_the_contract_is_wider_than_a_page() -> None:
-    for reference in (*REFERENCES, *EXACT, *ROUNDED, *LARGE):
+    for reference in (*REFERENCES, *EXACT, *ROUNDED, *LARGE, *DIRECT, *COPIED, *LOADED):
         text = str(ptxgen.kernel_from(reference).ptx)
         for line in text[: text.index("\n{\n")].splitlines():
             assert len(line) <= 100, line

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from gemm_cases import assert_exact, numpy_type
-from gemm_pitches import COPIED, DIRECT, check
+from gemm_pitches import COPIED, DIRECT, LOADED, check
 from machines import Runner
+from mutants import Mutant
 
 import ptxgen
+import runtime
 from ptxgen.configs.gemm import GemmConfig
-from ptxgen.errors import ArgumentError
+from ptxgen.errors import ArgumentError, HazardError
 from ptxgen.spec import ArrayMeta, DeviceLimits
 from runtime import ops
 
@@ -66,6 +70,32 @@ def test_copies_of_no_k_and_whole_rows(text: str, runner: Runner) -> None:
 def test_copies_of_any_schedule_of_warps(text: str, mode: str, runner: Runner) -> None:
     """Rings wrap over several tiles, and copies land as late as they may, or at random."""
     check(text, (66, 72, 202), runner, sms=1, schedule="random", seed=1, mode=mode, hazards=True)
+
+
+# K of one element, and one that ends inside of every word and of a row of 128 bytes; one row, and M
+# and N that end inside of a tile. Every pitch is odd.
+LOADED_SHAPES = ((1, 8, 1), (66, 72, 331))
+
+
+@pytest.mark.parametrize("text", LOADED)
+def test_loads_at_any_pitch(text: str, runner: Runner) -> None:
+    for shape in LOADED_SHAPES:
+        check(text, shape, runner)
+
+
+@pytest.mark.parametrize("text", LOADED[::4])
+def test_loads_of_no_k_and_dense_rows(text: str, runner: Runner) -> None:
+    """Zeros; rows of an odd K one after another; even rows that start at an odd element."""
+    check(text, (65, 72, 0), runner)
+    check(text, (64, 64, 129), runner, words=0)
+    check(text, (63, 56, 128), runner, words=3)
+
+
+@pytest.mark.parametrize("text", [LOADED[1], LOADED[4], LOADED[11], LOADED[12]])
+@pytest.mark.parametrize("mode", ["latest", "random"])
+def test_loads_of_any_schedule_of_warps(text: str, mode: str, runner: Runner) -> None:
+    """Rings wrap over several tiles, and hazards are looked for: stages are used again."""
+    check(text, (66, 72, 203), runner, sms=1, schedule="random", seed=1, mode=mode, hazards=True)
 
 
 KERNEL = ptxgen.kernel("gemm", store="direct", beta=1)
@@ -151,16 +181,81 @@ def test_what_copies_refuse(name: str, array: ArrayMeta, words: list[str]) -> No
         assert word in str(violation)
 
 
-def test_tma_names_copies() -> None:
-    """What TMA refuses of A and B says which config takes it, and only where one does."""
-    kernel = ptxgen.kernel("gemm")
-    args = {"a": meta(16, 10), "b": meta(16, 10), "d": meta(16, 16)}
-    with pytest.raises(ArgumentError, match="make the kernel with load=cp_async"):
-        kernel.plan(args, {}, H200)
-    odd = {"a": meta(16, 9), "b": meta(16, 9), "d": meta(16, 16)}
+LOADING = ptxgen.kernel("gemm", load="ld", cluster=(1, 1))
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+@pytest.mark.parametrize(
+    ("array", "words"),
+    [
+        (meta(16, 9, strides=(19, 2)), ["19 B", "multiple of 2 B", "contiguous copy"]),
+        (meta(16, 9, strides=(-18, 2)), ["-18 B", "not negative"]),
+        (meta(16, 9, strides=(2, 32)), ["contiguous along K"]),
+        (meta(16, 9, address=4097), ["0x1001", "multiple of 2 B"]),
+    ],
+)
+def test_what_loads_refuse(name: str, array: ArrayMeta, words: list[str]) -> None:
+    """And what they take: an odd pitch, an odd element, and rows that are one."""
+    odd = meta(16, 9, address=4098)
+    args = {"a": odd, "b": meta(16, 9, strides=(0, 2)), "d": meta(16, 16)}
+    scalars = LOADING.plan(args, {}, H200).steps[0].scalars
+    assert (scalars["a_pitch"], scalars["b_pitch"], scalars["k_elements"]) == (18, 0, 9)
     with pytest.raises(ArgumentError) as caught:
-        kernel.plan(odd, {}, H200)
-    assert "cp_async" not in str(caught.value)
+        LOADING.plan({**args, name: array}, {}, H200)
+    (violation,) = caught.value.violations
+    assert violation.field.startswith(name)
+    assert "make the kernel" not in violation.fix
+    for word in words:
+        assert word in str(violation)
+
+
+TMA = ptxgen.kernel("gemm")
+TF32 = ptxgen.kernel("gemm", dtype="tf32", load="cp_async", cluster=(1, 1))
+GATED = ptxgen.kernel("gemm", gated=1)
+ROWS10, ROWS9 = meta(16, 10), meta(16, 9)  # multiples of 4 bytes apart, and not
+PADDED9 = meta(16, 9, strides=(20, 2))
+WORDS9 = meta(16, 9, strides=(38, 4), dtype="f32")
+TRANSPOSED9 = meta(16, 9, strides=(2, 36))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "a", "b", "names"),
+    [
+        (TMA, ROWS10, ROWS10, "load=cp_async"),
+        (TMA, ROWS9, ROWS9, "load=ld"),
+        (TMA, PADDED9, ROWS9, "load=ld"),  # a kernel has one load
+        (TMA, ROWS9, PADDED9, "load=ld"),
+        (TMA, ROWS9, TRANSPOSED9, None),  # no load takes both
+        (GATED, ROWS10, meta(2, 16, 10), None),
+        (COPYING, ROWS9, PADDED9, "load=ld"),
+        (COPYING, ROWS9, TRANSPOSED9, None),
+        (TF32, WORDS9, WORDS9, None),  # no multiple of an element
+    ],
+)
+def test_refusals_name_the_cheapest_load(
+    kernel: ptxgen.Kernel, a: ArrayMeta, b: ArrayMeta, names: str | None
+) -> None:
+    """What A and B are refused for says which config takes both, where one does."""
+    with pytest.raises(ArgumentError) as caught:
+        kernel.plan({"a": a, "b": b, "d": meta(16, 16)}, {}, H200)
+    loads = [v for v in caught.value.violations if v.field[0] in "ab"]
+    assert loads
+    for violation in loads:
+        assert ("make the kernel with load" in violation.fix) == (names is not None)
+        assert names is None or f"{names}, cluster=1x1" in violation.fix
+
+
+@pytest.mark.parametrize("only", [r"setp.gt.s32 %reads, %rest, \1;", "mov.pred %reads, %inside;"])
+def test_nothing_outside_of_an_array_is_read(only: str, runner: Runner) -> None:
+    """Arrays that end with their last element: loads held back along one axis alone fault."""
+    kernel = ptxgen.kernel_from(LOADED[0])
+    a, b = (np.ones((rows, 67), numpy_type("bf16")) for rows in (65, 72))
+    assert_exact(runner.run(kernel, {"a": a, "b": b}, {"d": ((65, 72), a.dtype)})["d"], a, b)
+    edges = r"setp\.gt\.and\.s32 %reads, %rest, (\d+), %inside;"
+    half = Mutant(re.sub(edges, only, kernel.ptx), kernel)
+    assert half.ptx != kernel.ptx
+    with pytest.raises(HazardError, match="past the end"):
+        runtime.launch(half, a=a, b=b, d=np.empty((65, 72), a.dtype), backend="emulator")
 
 
 def test_gemm_of_views_by_config(rng: np.random.Generator) -> None:
@@ -173,7 +268,12 @@ def test_gemm_of_views_by_config(rng: np.random.Generator) -> None:
         ops.gemm(a, w.T, out=d, backend="emulator")
     assert "pass config=GemmConfig(load='cp_async', cluster=(1, 1))" in str(caught.value)
     assert "pass config=GemmConfig(store='direct')" in str(caught.value)
-    config = GemmConfig(tile=(64, 64), load="cp_async", store="direct", cluster=(1, 1))
+    with pytest.raises(ArgumentError, match=r"pass config=GemmConfig\(load='ld', cluster="):
+        ops.gemm(a[:, 1:], w[:, 1:].T, out=d, backend="emulator")
+    config = GemmConfig(tile=(64, 64), load="ld", store="direct", cluster=(1, 1))
+    assert ops.gemm(a[:, 1:], w[:, 1:].T, out=d, config=config, backend="emulator") is d
+    assert_exact(d, a[:, 1:], w[:, 1:])
+    config = replace(config, load="cp_async")
     assert ops.gemm(a, w.T, out=d, config=config, backend="emulator") is d
     assert_exact(d, a, w)
     assert np.array_equal(whole[:, 0].astype(int), [7] * 70)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import ml_dtypes
 import numpy as np
 import pytest
-from gemm_pitches import COPIED, DIRECT
+from gemm_pitches import COPIED, DIRECT, LOADED
 
 import ptxgen
 import runtime
@@ -20,7 +20,7 @@ from runtime.checks import require_parameters
 pytestmark = pytest.mark.unit
 
 
-@pytest.mark.parametrize("reference", sorted({*PROOFS, *DIRECT, *COPIED}))
+@pytest.mark.parametrize("reference", sorted({*PROOFS, *DIRECT, *COPIED, *LOADED}))
 def test_the_spec_lists_what_the_entry_declares(reference: str) -> None:
     """Maps, pointers and scalars lie in another order where threads copy, and TMA stores."""
     kernel = ptxgen.kernel_from(reference)

@@ -50,6 +50,9 @@ REFERENCES = (
     "gemm:store=direct,tile=64x64,dtype=e4m3,out_dtype=e4m3",  # bytes
     "gemm:load=cp_async,store=direct,tile=64x64,cluster=1x1,batched=1",  # copied by threads
     "gemm:load=cp_async,tile=64x64,cluster=1x1,stages=1,wait_depth=0",  # none on its way
+    "gemm:load=ld,tile=64x64,cluster=1x1",  # element by element: pairs
+    "gemm:load=ld,tile=64x64,cluster=1x1,dtype=e4m3",  # fours
+    "gemm:load=ld,tile=64x32,cluster=1x1,dtype=tf32",  # whole words
     "quantize",  # scales of rows, found
     "quantize:dtype=f32,scales=row_given",  # vectors of four
     "quantize:scales=tensor",  # from amax
