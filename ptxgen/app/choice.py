@@ -11,7 +11,7 @@ from rich.text import Text
 from ptxgen.app.output import Answer
 from ptxgen.configs.base import from_text, options
 from ptxgen.configs.gemm import GemmConfig, GemmProblem
-from ptxgen.configs.gemm_pick import ranking
+from ptxgen.configs.gemm_pick import HOT_US, TIE, ranking
 from ptxgen.configs.gemm_time import Score
 from ptxgen.errors import ArgumentError, KernelReferenceError, Violation
 from ptxgen.kernels.registry import parse_reference
@@ -64,9 +64,10 @@ def _problem(reference: str, batches: int) -> GemmProblem:
 
 def _data(score: Score) -> dict[str, object]:
     return {
-        "config": score.fields, "us": score.us, "loop_us": score.loop_us, "bound": score.bound,
-        "memory_us": score.memory_us, "edge_us": score.edge_us, "waves": score.waves.waves,
-        "tiles": score.waves.tiles, "busy": score.waves.efficiency,
+        "config": score.fields, "us": score.us, "rested_us": score.rested_us,
+        "loop_us": score.loop_us, "bound": score.bound, "memory_us": score.memory_us,
+        "edge_us": score.edge_us, "waves": score.waves.waves, "tiles": score.waves.tiles,
+        "busy": score.waves.efficiency,
         "measured_us": score.measured.us if score.measured else None,
     }  # fmt: skip
 
@@ -74,12 +75,13 @@ def _data(score: Score) -> dict[str, object]:
 def _table(scores: tuple[Score, ...]) -> Table:
     """Terms of the model side by side, in microseconds."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in ("us", "loops", "bound by", "memory", "edges", "waves", "busy", "config"):
+    for name in ("us", "rested", "loops", "bound by", "memory", "edges", "waves", "busy", "config"):
         table.add_column(name, justify="left" if name in ("bound by", "config") else "right")
     for s in scores:
         table.add_row(
-            f"{s.us:.1f}", f"{s.loop_us:.1f}", s.bound, f"{s.memory_us:.1f}", f"{s.edge_us:.1f}",
-            str(s.waves.waves), f"{s.waves.efficiency:.0%}", s.fields,
+            f"{s.us:.1f}", f"{s.rested_us:.1f}", f"{s.loop_us:.1f}", s.bound,
+            f"{s.memory_us:.1f}", f"{s.edge_us:.1f}", str(s.waves.waves),
+            f"{s.waves.efficiency:.0%}", s.fields,
         )  # fmt: skip
     return table
 
@@ -94,4 +96,11 @@ def _reason(scores: tuple[Score, ...]) -> str:
             f"({w.date[:10]}), the fastest of its class; the model alone would take "
             f"{w.model or 'the default'}, {w.model_us:.2f} us."
         )
-    return f"The first: {first.explain()}."
+    quickest = min(scores, key=lambda s: s.order)
+    if quickest is first:
+        why = ""
+    elif first.us > HOT_US:
+        why = f" Of those within {TIE:.0%} of the quickest it reads least from L2: power decides."
+    else:
+        why = " A product that long may find the card settled or rested: the mean decides."
+    return f"The first: {first.explain()}.{why}"

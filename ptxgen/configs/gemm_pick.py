@@ -14,6 +14,7 @@ from ptxgen.configs.gemm_table import TABLES, class_of
 from ptxgen.configs.gemm_time import Score, score
 
 HOT_US = 200.0  # microseconds, from which on a product is taken to be at the power limit
+BRISK_US = 100.0  # and from which on up to that it may run at either clock
 TIE = 0.01  # relative: times that are no difference to the model
 
 
@@ -23,10 +24,14 @@ def by_model(
     """All candidates as the model orders them, best first.
 
     Products that take long run into the power limit. Of those within `TIE` of the least time, the
-    one that reads least from L2 then comes first: it leaves most power to the tensor cores.
+    one that reads least from L2 then comes first: it leaves most power to the tensor cores. For
+    those from `BRISK_US` on, the mean of the times on a settled card and on a rested one decides,
+    where small tiles wait for L2. Shorter ones wait for other things.
     """
     found = [score(problem, c, m, n, k, sms, batches) for c in candidates(problem, m, n, sms)]
     scores = sorted(found, key=lambda s: s.order)
+    if BRISK_US < scores[0].us <= HOT_US:
+        scores.sort(key=lambda s: s.us + s.rested_us)  # of equals, the order stays
     if scores[0].us > HOT_US:
         close = [s for s in scores if s.us <= scores[0].us * (1 + TIE)]
         coolest = min(close, key=lambda s: s.read)

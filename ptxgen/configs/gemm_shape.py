@@ -287,7 +287,7 @@ class Gemm:
         """Whether D is stored from registers, without slabs in shared memory."""
         return self.config.store == "direct"
 
-    @property
+    @cached_property
     def store_box(self) -> tuple[int, int]:
         """One TMA store box in NumPy order: [64 rows, columns], or swapped [columns, rows].
 
@@ -307,7 +307,7 @@ class Gemm:
     def store_swizzle(self) -> Swizzle:
         return largest_swizzle(self.store_box[1] * self.problem.output.bytes)
 
-    @property
+    @cached_property
     def store_n(self) -> int:
         """Columns of a slab: as told, else see `slabs.default`; without rows in boxes, up to 64."""
         if self.config.store_n:
@@ -316,7 +316,7 @@ class Gemm:
             return slabs.default(self.out_n, self.problem.output.bytes)
         return max((n for n in self.legal_store_n() if n <= slabs.COLUMNS), default=slabs.EIGHT)
 
-    @property
+    @cached_property
     def store_unit(self) -> int:
         """Columns of the narrowest slab."""
         if self.swapped or self.direct:

@@ -7,6 +7,7 @@ row is a row of the tile; swapped, it is a column, because the rows of the tile 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ptxgen.configs.gemm_shape import Gemm
 from ptxgen.isa.wgmma import WGMMA_M
@@ -100,6 +101,7 @@ def _kind(g: Gemm) -> str:
     return "matrix" if size == 2 else "pair8"
 
 
+@lru_cache(maxsize=64)  # the numbers of a template and the promises about its SASS ask for it
 def store(g: Gemm) -> Store:
     """The store of one consumer's tile."""
     swizzle = Swizzle(0) if g.direct else g.store_swizzle
