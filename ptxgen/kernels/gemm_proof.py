@@ -74,8 +74,8 @@ PROOFS = (
     "gemm:dtype=e4m3,tile=128x64,cluster=1x1,accumulate=promoted,scales=row,wait_depth=0",
     "gemm:dtype=e4m3,out_dtype=e4m3,tile=128x64,cluster=2x1,scales=tensor,out_scale=1,amax=1",
     "gemm:tile=128x64,cluster=1x1,gated=1,activation=silu",
-    "gemm:tile=128x64,cluster=1x1,store=direct",
-    "gemm:tile=128x16,cluster=1x1,load=cp_async,stages=2,wait_depth=0",
-    "gemm:tile=64x16,cluster=1x1,load=cp_async,store=direct,stages=3,schedule=pingpong",
-    "gemm:tile=128x16,cluster=1x1,load=ld,stages=2",
+    "gemm:tile=128x64,cluster=2x1,store=direct",
+    "gemm:tile=128x16,cluster=1x1,load=cp_async,stages=3,wait_depth=0",
+    "gemm:tile=64x16,cluster=1x1,load=cp_async,store=direct,stages=4,schedule=pingpong",
+    "gemm:tile=128x16,cluster=1x1,load=ld,stages=3",
 )
