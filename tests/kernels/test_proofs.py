@@ -16,6 +16,8 @@ from ptxgen.kernels.registry import FAMILIES
 pytestmark = pytest.mark.emu
 
 CI = Options(seeds=5, mutant_seeds=1, sample=25)
+# Copies of 4 bytes and less are many instructions: a launch takes three times as long as others do.
+SLOW = Options(seeds=5, mutant_seeds=1, sample=10)
 
 
 # Rows that ldmatrix has read are overwritten by TMA behind a barrier alone, as most kernels do it.
@@ -25,13 +27,14 @@ DISPUTED = ("proxy-fence-read",)
 @pytest.mark.parametrize("reference", PROOFS)
 def test_a_kernel_is_clean_and_its_mutants_are_noticed(reference: str) -> None:
     """Three mutants of each kernel are harmless (they hand over fewer registers); the evenly spread
-    sample of 25 may hold them all."""
-    proof = prove(Task(name=reference), CI)
+    sample may hold them all."""
+    options = SLOW if "load=" in reference else CI
+    proof = prove(Task(name=reference), options)
     disputed = DISPUTED if "a_source=registers" in reference else ()
     assert (proof.verdict, proof.findings, proof.advice) == ("pass", (), disputed)
     assert proof.runs == 15
     assert [x for x in proof.left if x.fate == "survived"] == []
-    assert 1 <= proof.mutants <= 25
+    assert 1 <= proof.mutants <= options.sample
     assert proof.killed >= proof.mutants - 3
 
 
