@@ -39,6 +39,20 @@ def _extent(index: int, low: int, high: int, step: int, why: str) -> Check:
     return check
 
 
+def among(field: str, words: tuple[str, ...], why: str) -> Check:
+    """The check that a field is one of some words, the first of which is its default."""
+
+    def check(g: Gemm) -> Iterator[Violation]:
+        got: str = getattr(g.config, field)
+        if got not in words:
+            yield Violation(
+                field=field, got=got, rule=f"must be {' or '.join(words)}", why=why,
+                fix=f"use {field}={words[0]}",
+            )  # fmt: skip
+
+    return check
+
+
 def _tile_k(g: Gemm) -> Iterator[Violation]:
     row = g.row_k
     if g.tile_k % row or not row <= g.tile_k <= 4 * row:
@@ -108,22 +122,6 @@ def _stages(g: Gemm) -> Iterator[Violation]:
         )  # fmt: skip
 
 
-def _load(g: Gemm) -> Iterator[Violation]:
-    if g.config.load not in LOADS:
-        yield Violation(
-            field="load", got=g.config.load, rule=f"must be {' or '.join(LOADS)}",
-            why="TMA brings A and B, or threads copy them", fix="use load=tma",
-        )  # fmt: skip
-
-
-def _store(g: Gemm) -> Iterator[Violation]:
-    if g.config.store not in STORES:
-        yield Violation(
-            field="store", got=g.config.store, rule=f"must be {' or '.join(STORES)}",
-            why="D leaves through shared memory, or from registers", fix="use store=tma",
-        )  # fmt: skip
-
-
 def _l2_promotion(g: Gemm) -> Iterator[Violation]:
     if g.config.l2_promotion not in PROMOTIONS:
         yield Violation(
@@ -163,8 +161,14 @@ FIELD_RULES: tuple[Rule[Gemm], ...] = (
                       "third has nothing to overlap with"),
     ),
     Rule(name="stages", text="at least one stage", check=_stages),
-    Rule(name="load", text="A and B come by TMA or are copied by threads", check=_load),
-    Rule(name="store", text="D leaves by TMA or from registers", check=_store),
+    Rule(
+        name="load", text="A and B come by TMA or are copied by threads",
+        check=among("load", LOADS, "TMA brings A and B, or threads copy them"),
+    ),
+    Rule(
+        name="store", text="D leaves by TMA or from registers",
+        check=among("store", STORES, "D leaves through shared memory, or from registers"),
+    ),
     Rule(
         name="l2_promotion", text="L2 is asked for nothing, 64, 128 or 256 bytes",
         check=_l2_promotion,

@@ -45,9 +45,8 @@ def _share_of_rows(g: Gemm) -> Iterator[Violation]:
 
 def _a_box(g: Gemm) -> Iterator[Violation]:
     rows = max(g.a.box)
-    if (
-        rows > arch.TENSOR_MAP_BOX_MAX and not g.copies
-    ):  # cluster 1x2 halves it, and tile_m ends at 384
+    # cluster 1x2 halves it, and tile_m ends at 384
+    if rows > arch.TENSOR_MAP_BOX_MAX and not g.copies:
         yield Violation(
             field="tile_m", got=str(g.tile_m),
             rule=f"needs a TMA box of {rows} rows, the limit is {arch.TENSOR_MAP_BOX_MAX}",

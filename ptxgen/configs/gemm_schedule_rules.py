@@ -7,19 +7,11 @@ from typing import TYPE_CHECKING
 
 from ptxgen.configs.base import Rule, spell
 from ptxgen.configs.gemm import SCHEDULES, SOURCES
+from ptxgen.configs.gemm_field_rules import among
 from ptxgen.errors import Violation
 
 if TYPE_CHECKING:
     from ptxgen.configs.gemm_shape import Gemm
-
-
-def _schedule(g: Gemm) -> Iterator[Violation]:
-    if g.config.schedule not in SCHEDULES:
-        yield Violation(
-            field="schedule", got=g.config.schedule, rule=f"must be {' or '.join(SCHEDULES)}",
-            why="consumers share every tile, or take whole tiles in turns",
-            fix="use schedule=cooperative",
-        )  # fmt: skip
 
 
 def _turns(g: Gemm) -> Iterator[Violation]:
@@ -55,14 +47,6 @@ def _stream_sums(g: Gemm) -> Iterator[Violation]:
             rule=f"must not be stream_k with acc_dtype={g.problem.accumulator}",
             why="parts of a sum are added up in 32 bits: packed f16 pairs would round once more",
             fix="use schedule=cooperative, or acc_dtype=f32",
-        )  # fmt: skip
-
-
-def _a_source(g: Gemm) -> Iterator[Violation]:
-    if g.config.a_source not in SOURCES:
-        yield Violation(
-            field="a_source", got=g.config.a_source, rule=f"must be {' or '.join(SOURCES)}",
-            why="wgmma takes the rows of a tile from there", fix="use a_source=smem",
         )  # fmt: skip
 
 
@@ -117,7 +101,12 @@ def _copies(g: Gemm) -> Iterator[Violation]:
 
 
 SCHEDULE_RULES: tuple[Rule[Gemm], ...] = (
-    Rule(name="schedule", text="consumers share tiles, or take turns", check=_schedule),
+    Rule(
+        name="schedule", text="consumers share tiles, or take turns",
+        check=among(
+            "schedule", SCHEDULES, "consumers share every tile, or take whole tiles in turns"
+        ),
+    ),
     Rule(
         name="turns", text="two consumers take turns",
         check=_turns, needs=("consumers", "schedule"),
@@ -138,7 +127,10 @@ SCHEDULE_RULES: tuple[Rule[Gemm], ...] = (
         name="copies", text="threads copy K-major operands for one CTA",
         check=_copies, needs=("load", "cluster", "split_k", "majors", "epilogue"),
     ),
-    Rule(name="a_source", text="rows come from shared memory or registers", check=_a_source),
+    Rule(
+        name="a_source", text="rows come from shared memory or registers",
+        check=among("a_source", SOURCES, "wgmma takes the rows of a tile from there"),
+    ),
     Rule(
         name="fragments in flight", text="registers that wgmma reads are not loaded anew",
         check=_fragments_wait, needs=("a_source", "wait_depth"),

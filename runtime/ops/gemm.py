@@ -69,8 +69,7 @@ def gemm(
     the rows of a new array are padded, so it is a view. `config` overrides the choice of tile,
     stages and cluster; with cluster=(1, 1) and load="cp_async" rows of operands may lie any
     multiple of 4 bytes apart, with load="ld" anywhere; with store="direct" those of `out` and `c`.
-    All are slower.
-    `stream` and `backend` are as in `runtime.launch`.
+    All are slower. `stream` and `backend` are as in `runtime.launch`.
 
     f32 sums may be finished before they are rounded, all in f32:
 
